@@ -1,12 +1,16 @@
-# `make demo` and `make test` need python3 (3.11 or later), make and g++ (11 or later); everything else goes into .venv.
+# `make demo` and `make test` need python3 (3.11 or later), make and g++ (11 or later); everything else goes into .venv, what a
+# target needs when it is first run: an extra of pyproject.toml.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
-PYTHONS ?= python3.11 python3.12 python3.13
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
+
+# levels of x86-64 that are compiled: native, that of this processor, or any of v2, v3 and v4
+LEVELS ?= native
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -15,15 +19,15 @@ demo: $(VENV)/.installed
 shell: $(VENV)/.installed
 	. $(BIN)/activate && exec "$${SHELL:-sh}"
 
-test: $(VENV)/.installed
+test: $(VENV)/.has-suite
 	$(BIN)/python $(TEST)
 
 # slow tests that rarely fail: memory budgets, killed processes, hostile parameters, rare dtypes
-test-thorough: $(VENV)/.installed
+test-thorough: $(VENV)/.has-suite
 	$(BIN)/python $(TEST) -m thorough
 
 # the scripts of bench/ on small data
-test-bench: $(VENV)/.installed
+test-bench: $(VENV)/.has-suite
 	$(BIN)/python $(TEST) -m bench tests/test_bench.py
 
 # the tests that changes break most often, in two minutes
@@ -33,17 +37,18 @@ quick: check
 		tests/test_registry.py tests/test_architecture.py
 
 # the tests that need a GPU, above all equal results on GPU and CPU (tests/test_gpu_parity.py)
-test-gpu: $(VENV)/.installed
+test-gpu: $(VENV)/.has-suite
 	GPUENS_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
 # the tests that need a GPU, on CuPy's own wheel with the CPU as device (tests/gpu_stack); needs no GPU
 CUPY     ?= 14.2.0
 ON_CUPY  := PYTHONPATH=$(abspath $(VENV))/cupy-$(CUPY) GPUENS_REQUIRE_GPU=1 $(BIN)/python
-check-gpu: $(VENV)/.installed
+check-gpu: $(VENV)/.has-suite
 	$(BIN)/python tests/gpu_stack/build.py $(VENV)/cupy-$(CUPY) --cupy $(CUPY)
 	$(ON_CUPY) $(TEST) -m gpu
 	$(ON_CUPY) bench/gpu.py --quick --only kernels end-to-end
 	$(BIN)/python bench/host_work.py $(VENV)/cupy-$(CUPY) --quick
+	$(BIN)/python .ci/changed check-gpu --passed
 
 # the test suite with the oldest packages that pyproject.toml allows; the oldest matplotlib fails with pyparsing 3.3
 test-lowest:
@@ -69,13 +74,13 @@ test-extra-%:
 	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
 # 5,000 new inputs, 2,000 new files, 2,000 new ensembles, 5,000 new files with names and 1,000 new graphs; make fuzz SEED=… repeats an earlier run
-fuzz: $(VENV)/.installed
+fuzz: $(VENV)/.has-suite
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
 	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py \
 		tests/test_fuzz_ensembles.py tests/test_fuzz_names.py tests/test_fuzz_graphs.py
 
 # the site, with its examples executed, in docs/_build/html; needs no network
-docs: $(VENV)/.installed
+docs: $(VENV)/.has-suite $(VENV)/.has-docs
 	rm -rf docs/_build docs/generated docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
@@ -83,46 +88,59 @@ docs: $(VENV)/.installed
 release:
 	PYTHON=$(PYTHON) .ci/release $(RELEASE)
 
-check: $(VENV)/.installed
+check: $(VENV)/.has-suite $(VENV)/.has-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # the kernels under sanitizers and through NVRTC; needs no GPU
-check-kernels: $(VENV)/.installed
+check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
+	$(BIN)/python .ci/changed check-kernels --passed
 
-# the extension under sanitizers, with and without planted faults
-check-native: $(VENV)/.installed
-	$(BIN)/python tests/native/check.py
+# the extension under sanitizers, with and without planted faults, and by other compilers; CHECKS="asan tsan": only these
+check-native: $(VENV)/.has-suite
+	$(BIN)/python tests/native/check.py $(CHECKS)
 
-install: $(VENV)/.installed
+install: $(VENV)/.has-dev
 
 # the extension, compiled anew where its sources have changed, into gpuens/ (kernels/CMakeLists.txt); BIN may be that of any
 # environment that has nanobind
 CMAKE := PATH="$(abspath $(BIN)):$$PATH" cmake
 native:
 	@tag=build/$$($(BIN)/python -c 'import sys; print(sys.implementation.cache_tag)') && \
-	$(CMAKE) -S kernels -B $$tag -G Ninja --log-level=WARNING -DPython_EXECUTABLE=$(abspath $(BIN))/python -DGPUENS_IN_TREE=ON && \
+	$(CMAKE) -S kernels -B $$tag -G Ninja --log-level=WARNING -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+		-DGPUENS_IN_TREE=ON -DGPUENS_LEVELS="$(LEVELS)" && \
+	files=$$(PATH="$(abspath $(BIN)):$$PATH" ninja -C $$tag -n | grep -c 'Building CXX' || true) && \
+	if [ $$files -gt 0 ]; then echo "compiling $$files files for $(LEVELS:native=this processor), about $$((files * 4 / 5 / $$(getconf _NPROCESSORS_ONLN) + 5)) s"; fi && \
 	$(CMAKE) --build $$tag -- --quiet && $(CMAKE) --install $$tag > $$tag/installed
 
 # gpuens/_native.pyi, which says what the extension has; after a change of kernels/cpu/module.cpp
 stub: native
-	$(BIN)/python -m nanobind.stubgen --quiet --import . --module gpuens._native --output-file gpuens/_native.pyi
+	$(BIN)/python -m nanobind.stubgen --quiet --import . --output-file gpuens/_native.pyi \
+		--module $$($(BIN)/python -c 'from gpuens.runtime.native import cpu; print(cpu.__name__)')
 	$(BIN)/ruff format --quiet gpuens/_native.pyi
+
+# uv installs in a sixth of pip's time, from the index that pip would take
+INSTALL = UV_DEFAULT_INDEX=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2> $(VENV)/no-index || \
+	echo https://pypi.org/simple)} $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 # the last but one command: a path, which PYTHONPATH precedes, takes the place of an import hook, which precedes PYTHONPATH
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
+	@echo "installing what gpuens needs into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false \
-		--config-settings wheel.py-api=py3
+	$(BIN)/python -m pip install --quiet uv
+	$(INSTALL) --editable '.[build,plot]' --config-settings wheel.cmake=false --config-settings wheel.py-api=py3
 	$(BIN)/python -c 'import pathlib, sysconfig; \
 		(hook,) = pathlib.Path(sysconfig.get_path("purelib")).glob("_editable_*_gpuens.pth"); \
 		hook.write_text("$(CURDIR)\n")'
 	$(MAKE) --no-print-directory native
+	touch $@
+
+$(VENV)/.has-%: $(VENV)/.installed
+	$(INSTALL) --requirements pyproject.toml --extra $*
 	touch $@
 
 clean:

@@ -95,7 +95,7 @@ def request(name: str) -> common.Record:
     arguments = (ids, none, np.int32(2), zero, zero, ids, numbers, lists, numbers, numbers, ids)
 
     def launch() -> None:
-        kernels.launch("take_first_listed", 1, 1, arguments, device="cuda", COUNT="i32", WEIGHT="f64")
+        kernels.launch("take_first_listed", 1, 1, arguments, device="cuda", WEIGHT="f64")
 
     with kernels.recorded() as launches:
         launch()

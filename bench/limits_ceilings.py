@@ -49,11 +49,12 @@ N_LABELS, N_QUERIES, N_TILES, N_CLUSTERS = 32, 256, 8, 8
 LINE = 64  # bytes of a cache line
 COMPILERS = ("c++", "g++", "clang++")  # beside the one that CXX names
 OPTIONS = ("-std=c++20", "-O3", "-ffp-contract=fast", "-shared", "-fPIC")
-# options with which kernels/CMakeLists.txt compiles each module of primitives on x86-64
+# options with which kernels/CMakeLists.txt compiles the primitives of each level
 LEVELS = {
-    "_native": ("-march=x86-64-v2",),
-    "_native_v3": ("-march=x86-64-v3",),
-    "_native_v4": ("-march=x86-64-v4", "-mprefer-vector-width=512"),
+    "": (),
+    "v2": ("-march=x86-64-v2",),
+    "v3": ("-march=x86-64-v3",),
+    "v4": ("-march=x86-64-v4", "-mprefer-vector-width=512"),
 }
 
 
@@ -107,11 +108,10 @@ def loops() -> ctypes.CDLL:
     compiler = next(filter(shutil.which, filter(None, [os.environ.get("CXX"), *COMPILERS])), None)
     if compiler is None:
         raise SystemExit("limits.py compiles loops in C++; install a compiler (g++ 11 or later), or let CXX name one.")
-    level = LEVELS[cpu.__name__.rpartition(".")[2]] if cpu.supported("v2") else ()
     source = Path(__file__).with_name("ceilings.cpp")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "ceilings.so"
-        subprocess.run([compiler, *OPTIONS, *level, source, "-o", library], check=True)
+        subprocess.run([compiler, *OPTIONS, *LEVELS[cpu.level()], source, "-o", library], check=True)
         return ctypes.CDLL(str(library))
 
 

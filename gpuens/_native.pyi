@@ -3,13 +3,15 @@ The primitives of the CPU, compiled when gpuens was built: text in kernels/cpu.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy
 import numpy.typing
 
 def prepare(count_threads: Callable[[], int], main_thread: int) -> None: ...
 def end_calls() -> None: ...
-def supported(level: str) -> bool: ...
+def level() -> str: ...
+def supported() -> bool: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
@@ -100,27 +102,7 @@ def over_cells(
     k: numpy.typing.NDArray[numpy.int64],
     weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64] | None,
     bytes: int,
-    work: Callable[
-        [
-            tuple[
-                int,
-                int,
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.int64],
-            ]
-            | tuple[
-                int,
-                int,
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.int64],
-                numpy.typing.NDArray[numpy.float64],
-            ]
-        ],
-        None,
-    ],
+    work: Callable[[tuple[Any, ...] | tuple[Any, ...]], None],
 ) -> None: ...
 def count_table(
     a: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
@@ -144,141 +126,30 @@ def nonzero(
     numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
 ]: ...
 def place_in_square(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     offsets: numpy.typing.NDArray[numpy.int64],
     shared: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def count_in_rows(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     offsets: numpy.typing.NDArray[numpy.int64],
     n_cells: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def place_in_rows(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     offsets: numpy.typing.NDArray[numpy.int64],
     starts: numpy.typing.NDArray[numpy.int64],
     indices: numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
     counts: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def sums_of_squares(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     sums: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
-def informations(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
-    found: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
-def unevenness(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
-    found: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
+def informations(cells: tuple[Any, ...] | tuple[Any, ...], found: numpy.typing.NDArray[numpy.float64]) -> None: ...
+def unevenness(cells: tuple[Any, ...] | tuple[Any, ...], found: numpy.typing.NDArray[numpy.float64]) -> None: ...
 def shares_of_cells(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     k: numpy.typing.NDArray[numpy.int64],
     times: numpy.typing.NDArray[numpy.int64],
@@ -292,22 +163,7 @@ def exponentials(
 def logarithms(numbers: numpy.typing.NDArray[numpy.float64], bits: numpy.typing.NDArray[numpy.float64]) -> None: ...
 def entropy_terms(one: float, terms: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def add_entropies(
-    cells: tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        int,
-        int,
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    cells: tuple[Any, ...] | tuple[Any, ...],
     offsets: numpy.typing.NDArray[numpy.int64],
     one: float,
     terms: numpy.typing.NDArray[numpy.int64],
@@ -482,9 +338,7 @@ def sort_merges(
     kept: numpy.typing.NDArray[numpy.int64],
     absorbed: numpy.typing.NDArray[numpy.int64],
     similarities: numpy.typing.NDArray[numpy.float64],
-    sorted: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
-    ],
+    sorted: tuple[Any, ...],
 ) -> None: ...
 def cut_merges(
     kept: numpy.typing.NDArray[numpy.int64],
@@ -525,9 +379,7 @@ def link_few(
     weights: numpy.typing.NDArray[numpy.float64],
     whole: bool,
     counts: numpy.typing.NDArray[numpy.int64],
-    sorted: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
-    ],
+    sorted: tuple[Any, ...],
 ) -> tuple[int, int]: ...
 def link_pairs(
     distances: numpy.typing.NDArray[numpy.float64],
@@ -548,407 +400,30 @@ def lay_out_tiles(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
     | numpy.typing.NDArray[numpy.uint32],
-    tiled: tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ],
+    tiled: tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...],
 ) -> None: ...
 def nearest_rows(
-    tiled: tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ],
+    tiled: tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...]
+    | tuple[Any, ...],
     queries: numpy.typing.NDArray[numpy.int64],
     least: numpy.typing.NDArray[numpy.float64],
     component: numpy.typing.NDArray[numpy.int64],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    lists: tuple[Any, ...],
 ) -> int: ...
 def merge_affinities(
     affinities: numpy.typing.NDArray[numpy.float64],
@@ -958,175 +433,64 @@ def merge_affinities(
 def search_general(
     queries: numpy.typing.NDArray[numpy.int64],
     active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    regions: tuple[Any, ...],
     affinities: numpy.typing.NDArray[numpy.float64],
     n_clusterings: int,
     margin: float,
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    lists: tuple[Any, ...],
 ) -> int: ...
 def search_observed(
     queries: numpy.typing.NDArray[numpy.int64],
     active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    regions: tuple[Any, ...],
     weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
     bounding: numpy.typing.NDArray[numpy.float32],
     n_clusterings: int,
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    lists: tuple[Any, ...],
 ) -> int: ...
 def fill_units(
     active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
-    ],
-    index: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    members: tuple[Any, ...],
+    index: tuple[Any, ...],
+    regions: tuple[Any, ...],
     weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
-    scale: tuple[float, bool, float, float],
+    scale: tuple[Any, ...],
     units: numpy.typing.NDArray[numpy.uint16],
 ) -> None: ...
 def link_by_table(
-    members: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    members: tuple[Any, ...],
+    regions: tuple[Any, ...],
     weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
     n_clusterings: int,
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    table: tuple[numpy.typing.NDArray[numpy.uint16], float, float, int],
+    state: tuple[Any, ...],
+    table: tuple[Any, ...],
     report: Callable[[int], None],
 ) -> int: ...
 def bound_pairs(
-    table: tuple[numpy.typing.NDArray[numpy.uint16], float, float, int],
+    table: tuple[Any, ...],
     size: numpy.typing.NDArray[numpy.int64],
     merges: numpy.typing.NDArray[numpy.int64],
     pairs: numpy.typing.NDArray[numpy.int64],
     bounds: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def link_neighbors(
-    graph: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]],
+    graph: tuple[Any, ...],
     counts: numpy.typing.NDArray[numpy.int64],
-    rows: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]
-    | tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]],
+    rows: tuple[Any, ...] | tuple[Any, ...],
     weights: numpy.typing.NDArray[numpy.float64],
-    merges: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
-    ],
+    merges: tuple[Any, ...],
 ) -> int: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],
     component: numpy.typing.NDArray[numpy.int64],
-    edges: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    edges: tuple[Any, ...],
 ) -> None: ...
 def offer_listed(
     component: numpy.typing.NDArray[numpy.int64],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    lists: tuple[Any, ...],
     rows: numpy.typing.NDArray[numpy.int64],
-    edges: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    edges: tuple[Any, ...],
     unsure: numpy.typing.NDArray[numpy.bool],
 ) -> None: ...
 def contract(
@@ -1140,390 +504,68 @@ def lay_out_rows(
     | numpy.typing.NDArray[numpy.uint16]
     | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    regions: tuple[Any, ...],
 ) -> None: ...
 def move_histograms(
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    roomy: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    live: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[Any, ...], roomy: tuple[Any, ...], live: numpy.typing.NDArray[numpy.int64]
 ) -> None: ...
-def compact(
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    live: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
+def compact(regions: tuple[Any, ...], live: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def merge_histograms(
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    kept: numpy.typing.NDArray[numpy.int64],
-    absorbed: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[Any, ...], kept: numpy.typing.NDArray[numpy.int64], absorbed: numpy.typing.NDArray[numpy.int64]
 ) -> None: ...
 def search_regions(
     queries: numpy.typing.NDArray[numpy.int64],
     active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    regions: tuple[Any, ...],
+    diagonal: tuple[Any, ...] | tuple[Any, ...],
+    lists: tuple[Any, ...],
     most_ceilings: int,
 ) -> int: ...
 def search_rows(
     queries: numpy.typing.NDArray[numpy.int64],
     active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
-    ],
-    index: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    members: tuple[Any, ...],
+    index: tuple[Any, ...],
+    regions: tuple[Any, ...],
+    diagonal: tuple[Any, ...] | tuple[Any, ...],
+    lists: tuple[Any, ...],
 ) -> int: ...
 def search_tiles(
     queries: numpy.typing.NDArray[numpy.int64],
     active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
-    ],
-    index: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
-    sizes: tuple[int, int],
+    members: tuple[Any, ...],
+    index: tuple[Any, ...],
+    regions: tuple[Any, ...],
+    diagonal: tuple[Any, ...] | tuple[Any, ...],
+    lists: tuple[Any, ...],
+    sizes: tuple[Any, ...],
 ) -> int: ...
-def look_up(
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    nothing: float,
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
-) -> None: ...
+def look_up(state: tuple[Any, ...], regions: tuple[Any, ...], nothing: float, lists: tuple[Any, ...]) -> None: ...
 def take_first_listed(
-    some: numpy.typing.NDArray[numpy.int64],
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    tolerance: tuple[float, float, float],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    some: numpy.typing.NDArray[numpy.int64], state: tuple[Any, ...], tolerance: tuple[Any, ...], lists: tuple[Any, ...]
 ) -> None: ...
-def pair_up(
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-) -> None: ...
+def pair_up(state: tuple[Any, ...]) -> None: ...
 def update_lists(
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    weighting: tuple[
-        numpy.typing.NDArray[numpy.int64]
-        | numpy.typing.NDArray[numpy.float64]
-        | numpy.typing.NDArray[numpy.int64]
-        | numpy.typing.NDArray[numpy.float64],
-        int | None,
-    ],
-    tolerance: tuple[float, float, float],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
+    state: tuple[Any, ...],
+    regions: tuple[Any, ...],
+    weighting: tuple[Any, ...],
+    tolerance: tuple[Any, ...],
+    lists: tuple[Any, ...],
 ) -> None: ...
 def costs(
-    n_queries: int, asked: int, extent: tuple[int, int, int, int], left: float, rows_in_tiles: int
+    n_queries: int, asked: int, extent: tuple[Any, ...], left: float, rows_in_tiles: int
 ) -> tuple[float, float, float]: ...
 def average_linkage(
-    index: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    ],
-    members: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
-    ],
-    regions: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
-    state: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    lists: tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.uint64],
-    ],
-    conduct: tuple[float, float, tuple[int, int], int | None, int, tuple[int, int]],
+    index: tuple[Any, ...],
+    members: tuple[Any, ...],
+    regions: tuple[Any, ...],
+    diagonal: tuple[Any, ...] | tuple[Any, ...],
+    state: tuple[Any, ...],
+    lists: tuple[Any, ...],
+    conduct: tuple[Any, ...],
     report: Callable[[int], None],
 ) -> tuple[
-    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64]]
-    | None,
-    int,
-    tuple[int, int, int],
-    bool,
+    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]] | None, int, tuple[int, int, int], bool
 ]: ...
 def walk_step(
     starts: numpy.typing.NDArray[numpy.int64],
@@ -1543,9 +585,7 @@ def append_shares(
 def pair_neighbors(
     starts: numpy.typing.NDArray[numpy.int64],
     heads: numpy.typing.NDArray[numpy.int32],
-    shares: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
-    ],
+    shares: tuple[Any, ...],
     n_columns: int,
     n_regions: int,
     regions: numpy.typing.NDArray[numpy.int64],
@@ -1557,11 +597,7 @@ def pair_neighbors(
     numpy.typing.NDArray[numpy.uint16],
 ]: ...
 def sum_regions(
-    shares: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
-    ],
-    regions: numpy.typing.NDArray[numpy.int64],
-    sums: numpy.typing.NDArray[numpy.int64],
+    shares: tuple[Any, ...], regions: numpy.typing.NDArray[numpy.int64], sums: numpy.typing.NDArray[numpy.int64]
 ) -> None: ...
 def color_objects(
     starts: numpy.typing.NDArray[numpy.int64],
@@ -1569,13 +605,9 @@ def color_objects(
     colors: numpy.typing.NDArray[numpy.int32],
 ) -> int: ...
 def update_memberships(
-    graph: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
-    ],
+    graph: tuple[Any, ...],
     objects: numpy.typing.NDArray[numpy.int64],
-    terms: tuple[
-        numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
-    ],
+    terms: tuple[Any, ...],
     beta: float,
     memberships: numpy.typing.NDArray[numpy.float64],
     labels: numpy.typing.NDArray[numpy.int64],
@@ -1588,9 +620,7 @@ def sum_memberships(
     shares: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def pseudo_likelihood(
-    graph: tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
-    ],
+    graph: tuple[Any, ...],
     objects: numpy.typing.NDArray[numpy.int64],
     memberships: numpy.typing.NDArray[numpy.float64],
     beta: float,
@@ -1617,29 +647,16 @@ def pam(
     medoids: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def search_medians(
-    ensemble: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    loss: tuple[int, float, numpy.typing.NDArray[numpy.float64]],
-    bounds: tuple[int, int, int, int],
+    ensemble: tuple[Any, ...],
+    loss: tuple[Any, ...],
+    bounds: tuple[Any, ...],
     orders: numpy.typing.NDArray[numpy.int64],
     labels: numpy.typing.NDArray[numpy.int64],
     losses: numpy.typing.NDArray[numpy.float64],
     sweeps: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def median_of_all(
-    ensemble: tuple[
-        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    loss: tuple[int, float, numpy.typing.NDArray[numpy.float64]],
-    bounds: tuple[int, int, int, int],
-    labels: numpy.typing.NDArray[numpy.int64],
+    ensemble: tuple[Any, ...], loss: tuple[Any, ...], bounds: tuple[Any, ...], labels: numpy.typing.NDArray[numpy.int64]
 ) -> float: ...
 def append_edges(
     start: int,
@@ -1710,31 +727,13 @@ def label_memberships(
     sums: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def step_correspondences(
-    terms: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.bool],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-        float,
-    ],
+    terms: tuple[Any, ...],
     products: numpy.typing.NDArray[numpy.float64],
     table: numpy.typing.NDArray[numpy.float64],
-    by: tuple[float, int, float],
+    by: tuple[Any, ...],
 ) -> None: ...
 def soft_objectives(
-    terms: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.bool],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-        float,
-    ],
+    terms: tuple[Any, ...],
     products: numpy.typing.NDArray[numpy.float64],
     table: numpy.typing.NDArray[numpy.float64],
     parts: numpy.typing.NDArray[numpy.float64],
@@ -1802,7 +801,7 @@ def coupled_tile(
     rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     cols: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
-    blocks: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
+    blocks: tuple[Any, ...],
     tile: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def relative_similarities(
@@ -1812,23 +811,17 @@ def relative_similarities(
     similarities: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def mapping_coefficients(
-    of: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
+    of: tuple[Any, ...],
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
     firsts: numpy.typing.NDArray[numpy.int64],
-    found: tuple[
-        numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32]
-    ],
+    found: tuple[Any, ...],
 ) -> None: ...
 def nth_largest(
     tile: numpy.typing.NDArray[numpy.float64], n: int, least: numpy.typing.NDArray[numpy.float64]
 ) -> None: ...
 def walk_products(
-    step: tuple[
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    step: tuple[Any, ...],
     n_steps: int,
     products: numpy.typing.NDArray[numpy.float64],
     spare: numpy.typing.NDArray[numpy.float64],
@@ -1870,14 +863,7 @@ def fill_leaves(
 def nearest_others(
     points: numpy.typing.NDArray[numpy.float64],
     first: int,
-    leaves: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-        numpy.typing.NDArray[numpy.float64],
-    ],
+    leaves: tuple[Any, ...],
     ids: numpy.typing.NDArray[numpy.int64],
     squares: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
@@ -1890,27 +876,15 @@ def nearest_candidates(
     squares: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def doubled_ranks(
-    columns: tuple[
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    columns: tuple[Any, ...],
     counts: numpy.typing.NDArray[numpy.int64],
     n: int,
     shift: int,
     ranks: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def rank_products(
-    columns: tuple[
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
-    rows: tuple[
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ],
+    columns: tuple[Any, ...],
+    rows: tuple[Any, ...],
     counts: numpy.typing.NDArray[numpy.int64],
     products: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
@@ -1925,8 +899,8 @@ def neighborhood_bits(
     rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     cols: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
-    blocks: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
-    threshold: tuple[int, int, float, float],
+    blocks: tuple[Any, ...],
+    threshold: tuple[Any, ...],
     bits: numpy.typing.NDArray[numpy.uint64],
 ) -> None: ...
 def overlaps(

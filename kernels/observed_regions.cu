@@ -6,7 +6,7 @@
 // A histogram holds n_A (N_c,), followed by p_A (M,), the number of objects that each clustering labels. weights (2,
 // N_c + M): those of the numerator, then those of the denominator.
 //
-// variants: COUNT = i32 i64; WEIGHT = i64 f64
+// variants: WEIGHT = i64 f64
 
 // Makes a new list for each query: the nearest of all active regions with a similarity above 0. A list that holds all
 // of them has the bound 0. Where no clustering labels both the query and some region, bound_hash is 0: ties are then
@@ -15,13 +15,13 @@
 // One warp per query: each lane scores one region, and the lanes together hold the list. tables (warps, N_c + M):
 // scratch for the histogram of the query, zeros before and after.
 extern "C" __global__ void search_observed(const i64* queries, const i64* active, const i64* numbers,
-                                           const i32* clusters, const COUNT* counts, const i64* start,
+                                           const i32* clusters, const i32* counts, const i64* start,
                                            const i64* length, const WEIGHT* weights, i64 n_columns, i64 n_clusters,
-                                           int n_listed, COUNT* tables, i32* ids, f64* similarities, f64* bound,
+                                           int n_listed, i32* tables, i32* ids, f64* similarities, f64* bound,
                                            u64* bound_hash, u64* compared) {
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    COUNT* table = tables + warp * n_columns;
+    i32* table = tables + warp * n_columns;
     i64 n_active = numbers[0], n_queries = numbers[1];
     u64 work = 0;
     for (i64 i = warp; i < n_queries; i += n_warps) {

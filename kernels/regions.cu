@@ -3,12 +3,12 @@
 // The histogram of region r is entries start[r] ... start[r] + length[r] - 1 of an arena: clusters in ascending order,
 // and counts. Region r has size[r] objects.
 //
-// variants: COUNT = i32 i64; WEIGHT = i64 f64; BOUND = f32 f64
+// variants: WEIGHT = i64 f64
 
 // Copies the histogram of each live region to another arena, in any order, behind the first `used` entries. One warp
 // per region.
-extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i32* clusters, const COUNT* counts,
-                                           const i64* start, const i64* length, i32* new_clusters, COUNT* new_counts,
+extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i32* clusters, const i32* counts,
+                                           const i64* start, const i64* length, i32* new_clusters, i32* new_counts,
                                            i64* new_start, i64* new_length, i64* used) {
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
@@ -31,7 +31,7 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
 // the arena, and absorbed[p] keeps no entries. One warp per pair: the position of an entry is the number of entries of
 // both regions before it, where a cluster of both regions counts once.
 extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs,
-                                            const i64* n_merges, i32* clusters, COUNT* counts, i64* start, i64* length,
+                                            const i64* n_merges, i32* clusters, i32* counts, i64* start, i64* length,
                                             i64* size, i64* used) {
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
@@ -70,20 +70,9 @@ extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed
     }
 }
 
-// The bits of a share as an integer. Shares are not negative, so their bits have the same order as the shares.
-template <typename Bound> struct Bits;
-template <> struct Bits<f32> {
-    typedef i32 type;
-    static __device__ i32 of(f32 share) { return __float_as_int(share); }
-};
-template <> struct Bits<f64> {
-    typedef i64 type;
-    static __device__ i64 of(f64 share) { return __double_as_longlong(share); }
-};
-
 // Fills ceilings (N_c, n_tiles) with zeros, if there are queries. numbers (2,): the numbers of active regions and of
 // queries; a tile has `tile` regions.
-extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_clusters, BOUND* ceilings) {
+extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_clusters, f32* ceilings) {
     if (numbers[1] == 0) return;
     i64 n = (numbers[0] + tile - 1) / tile * n_clusters;
     FOR_EACH(at, n) ceilings[at] = 0;
@@ -92,24 +81,25 @@ extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_cl
 // Writes ceilings (N_c, n_tiles), which come filled with zeros: the largest share that a cluster has in a region of a
 // tile, rounded up. numbers (2,) as in clear_ceilings. One warp per region.
 extern "C" __global__ void raise_ceilings(const i64* active, const i64* numbers, i64 tile, const i32* clusters,
-                                          const COUNT* counts, const i64* start, const i64* length, const i64* size,
-                                          Bits<BOUND>::type* ceilings) {
+                                          const i32* counts, const i64* start, const i64* length, const i64* size,
+                                          i32* ceilings) {
     if (numbers[1] == 0) return;
     i64 n_active = numbers[0], n_tiles = (n_active + tile - 1) / tile;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = warp; i < n_active; i += n_warps) {
         i64 r = active[i];
         for (i64 e = start[r] + threadIdx.x % 32; e < start[r] + length[r]; e += 32) {
-            BOUND share = (BOUND)((f64)counts[e] / (f64)size[r] * (1.0 + 1e-6));
-            atomicMax(&ceilings[clusters[e] * n_tiles + i / tile], Bits<BOUND>::of(share));
+            f32 share = (f32)((f64)counts[e] / (f64)size[r] * (1.0 + 1e-6));
+            // shares are not negative, so that their bits have the same order
+            atomicMax(&ceilings[clusters[e] * n_tiles + i / tile], __float_as_int(share));
         }
     }
 }
 
 // The type of a region's score: the exact numerator (i64) where weights are whole numbers, otherwise a bound of the
-// similarity in BOUND, because most GPUs add float64 64 times more slowly than float32.
+// similarity in f32, because most GPUs add float64 64 times more slowly than float32.
 template <typename Weight> struct Scores {
-    typedef BOUND type;
+    typedef f32 type;
 };
 template <> struct Scores<i64> {
     typedef i64 type;
@@ -118,8 +108,6 @@ template <> struct Scores<i64> {
 // A count, which is not negative, as a score: 32 bits without a sign become 64 by fewer instructions.
 template <typename Score>
 __device__ Score as_score(i32 count) { return (Score)(u32)count; }
-template <typename Score>
-__device__ Score as_score(i64 count) { return (Score)count; }
 
 #define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
@@ -149,18 +137,18 @@ __device__ int parts_of(i64 n_queries, int n_runs, i64 busy) {
 // room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
-    const i64* queries, const i64* active, const i64* numbers, i64 tile, const BOUND* ceilings,
-    const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
-    const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
-    i64 at_once, int n_listed, i64 busy, Scores<WEIGHT>::type* tables, BOUND* reaches, i64* lasts, i32* found_ids,
+    const i64* queries, const i64* active, const i64* numbers, i64 tile, const f32* ceilings,
+    const i32* clusters, const i32* counts, const i64* start, const i64* length, const i64* size,
+    const WEIGHT* weights, const f32* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
+    i64 at_once, int n_listed, i64 busy, Scores<WEIGHT>::type* tables, f32* reaches, i64* lasts, i32* found_ids,
     f64* found_similarities, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (at_once,) scores, followed by (at_once,) i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
-    __shared__ BOUND best_of_warp[32];
+    __shared__ f32 best_of_warp[32];
     // shared_floor: the smallest score per object with which a region can enter the list.
     // shared_least: the smallest reach with which a tile is worth a visit.
-    __shared__ BOUND shared_floor, shared_least;
+    __shared__ f32 shared_floor, shared_least;
     i64 n_active = numbers[0], n_queries = numbers[1], n_tiles = (n_active + tile - 1) / tile;
     i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
@@ -169,8 +157,8 @@ extern "C" __global__ void search_regions(
     int n_runs = (int)((n_tiles + 31) / 32), n_parts = parts_of(n_queries, n_runs, busy);
     int most_own = (n_runs + n_parts - 1) / n_parts * 32;
     Score* table = tables + blockIdx.x * n_clusters;
-    BOUND* reach = reaches + (i64)blockIdx.x * n_runs * 32;
-    Histograms<COUNT> histograms = {clusters, counts, start, length, size};
+    f32* reach = reaches + (i64)blockIdx.x * n_runs * 32;
+    Histograms histograms = {clusters, counts, start, length, size};
     Weighting<WEIGHT> weighting = {weights, 0, n_clusterings};
     u64 work = 0;
 
@@ -179,17 +167,17 @@ extern "C" __global__ void search_regions(
         int part = (int)(item % n_parts);
         auto tile_of = [&](int own) { return (own / 32 * n_parts + part) * 32 + own % 32; };
         f64 size_a = (f64)size[a];
-        BOUND per_object = (BOUND)(1.0 / size_a);
+        f32 per_object = (f32)(1.0 / size_a);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
-            table[clusters[e]] = bounded ? (Score)(bounding[clusters[e]] * ((BOUND)counts[e] * per_object))
+            table[clusters[e]] = bounded ? (Score)(bounding[clusters[e]] * ((f32)counts[e] * per_object))
                                          : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
-        BOUND best = 0;
+        f32 best = 0;
         for (int own = threadIdx.x; own < most_own; own += blockDim.x) {
             i64 t = tile_of(own), stop = t < n_tiles ? end : begin;
-            BOUND sum = 0;
+            f32 sum = 0;
             for (i64 e = begin; e < stop; ++e) {
                 u32 c = (u32)clusters[e];
-                sum += bounding[c] * ((BOUND)counts[e] * per_object) * ceilings[(u64)c * (u32)n_tiles + t];
+                sum += bounding[c] * ((f32)counts[e] * per_object) * ceilings[(u64)c * (u32)n_tiles + t];
             }
             work += stop - begin;
             reach[own] = sum;
@@ -205,17 +193,17 @@ extern "C" __global__ void search_regions(
         // The factor from a similarity to the reach that a tile needs, lowered by the largest error of the float32
         // sums.
         f64 lowered = unit * (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
-        BOUND high = 2 * best + 1, low = (BOUND)0.75 * best;
+        f32 high = 2 * best + 1, low = (f32)0.75 * best;
         while (high > shared_least) {
-            if (low < (BOUND)0.02 * best) low = 0;
+            if (low < (f32)0.02 * best) low = 0;
             for (int next = 0; next < most_own;) {
                 // The next tiles worth a visit; every warp finds the same ones.
-                BOUND least = shared_least;
+                f32 least = shared_least;
                 int queued = 0;
                 while (next < most_own && queued < room) {
                     int own = next + lane;
-                    BOUND promised = own < most_own ? reach[own] : (BOUND)0;
-                    bool wanted = promised > (BOUND)0 && promised >= low && promised < high && promised >= least;
+                    f32 promised = own < most_own ? reach[own] : (f32)0;
+                    bool wanted = promised > (f32)0 && promised >= low && promised < high && promised >= least;
                     unsigned visits = __ballot_sync(ALL_LANES, wanted);
                     next += 32;
                     while (queued + __popc(visits) > room) {  // postpone the last tile to the next visit
@@ -230,7 +218,7 @@ extern "C" __global__ void search_regions(
                 i64 n_places = queued * tile;
                 for (i64 meeting = 0; meeting < n_places; meeting += at_once) {
                     if (threadIdx.x == 0) n_offers = 0;
-                    BOUND floor = shared_floor;
+                    f32 floor = shared_floor;
                     __syncthreads();
                     for (i64 at = meeting + warp; at < min(meeting + at_once, n_places); at += n_warps) {
                         i64 place = queue[at / tile] * tile + at % tile;
@@ -243,7 +231,7 @@ extern "C" __global__ void search_regions(
                         for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
                         if (lane != 0) continue;
                         work += length[r];
-                        if (score <= 0 || (BOUND)score < floor * (BOUND)size[r]) continue;
+                        if (score <= 0 || (f32)score < floor * (f32)size[r]) continue;
                         int offer = atomicAdd(&n_offers, 1);
                         offer_score[offer] = (f64)score;
                         offer_id[offer] = r;
@@ -271,9 +259,9 @@ extern "C" __global__ void search_regions(
                         if (lane == 0 && last > 0.0) {
                             // Both are below the value of the last entry, of this part or of another, by more than the
                             // rounding of scores, sizes and products.
-                            shared_least = (BOUND)max(0.0, last * lowered);
+                            shared_least = (f32)max(0.0, last * lowered);
                             shared_floor = bounded ? shared_least
-                                                   : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
+                                                   : (f32)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
                         }
                     }
                     __syncthreads();
@@ -281,7 +269,7 @@ extern "C" __global__ void search_regions(
             }
             __syncthreads();
             high = low;
-            low *= (BOUND)0.75;
+            low *= (f32)0.75;
         }
         if (warp == 0) {
             if (n_parts > 1)

@@ -11,7 +11,7 @@
 // `counts` stays on the device and passes numbers, such as that of the active regions, from one kernel to the next; the
 // host launches several rounds without reading `counts`. If no region is active or unknown, a kernel does nothing.
 //
-// variants: COUNT = i32 i64; WEIGHT = i64 f64
+// variants: WEIGHT = i64 f64
 
 #define RETIRED -1  // nearest[a] if region a has similarity 0 with every other region
 #define UNKNOWN -2  // nearest[a] that must be looked up or searched
@@ -207,7 +207,7 @@ struct __align__(8) Entries {
 // slack, margin: the rounding tolerance of a similarity, as a share of it and as an addend.
 extern "C" __global__ void update_lists(
     const i64* active, int n_listed, const i64* partner, const i64* into, const i32* clusters,
-    const COUNT* of_clusters, const i64* start, const i64* length, const i64* size, const WEIGHT* weights,
+    const i32* of_clusters, const i64* start, const i64* length, const i64* size, const WEIGHT* weights,
     i64 n_columns, i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids, f64* similarities,
     f64* bound, u64* bound_hash, i64* counts) {
     __shared__ Entries slices[4][SLICE];
@@ -216,7 +216,7 @@ extern "C" __global__ void update_lists(
     if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for look_up to add to
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
-    Histograms<COUNT> histograms = {clusters, of_clusters, start, length, size};
+    Histograms histograms = {clusters, of_clusters, start, length, size};
     Weighting<WEIGHT> weighting = {weights, n_columns, n_clusterings};
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = warp; i < n_active; i += n_warps) {

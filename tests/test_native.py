@@ -1,7 +1,6 @@
 """The extension: its versions for processors, what it takes, and its threads, signals and forks."""
 
 import ast
-import importlib
 import json
 import os
 import signal
@@ -51,7 +50,7 @@ def test_the_stub_says_what_the_extension_has(tmp_path):
     """Type checkers and editors know the extension by nothing else; `make stub` writes it."""
     pytest.importorskip("nanobind", reason="nanobind is not installed: pip install 'gpuens[dev]'")
     written = tmp_path / "_native.pyi"
-    words = ["--quiet", "--import", str(ROOT), "--module", "gpuens._native", "--output-file", str(written)]
+    words = ["--quiet", "--import", str(ROOT), "--module", cpu.__name__, "--output-file", str(written)]
     subprocess.run([sys.executable, "-m", "nanobind.stubgen", *words], check=True)
     stub = ROOT / "gpuens" / "_native.pyi"
     assert ast.dump(ast.parse(written.read_text())) == ast.dump(ast.parse(stub.read_text()))
@@ -66,11 +65,11 @@ def test_each_level_gives_the_same_bits():
         "found = [t.row_sums(codes, offsets, values[:, 0]), t.row_lookups(codes, offsets, values),\n"
         "         t.cluster_sums(codes, offsets, np.resize(values, len(codes))), t.pack_rows(codes, np.full(20, 31))]\n"
         "digest = hashlib.sha256(b''.join(x.tobytes() for x in found)).hexdigest()\n"
-        "print(t.cpu.__name__, digest + test_native_partition.everything())"
+        "print(t.cpu.level(), digest + test_native_partition.everything())"
     )
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     said = [python(code, GPUENS_CPU=level, PYTHONPATH=path).split() for level in LEVELS]
-    assert [name for name, _ in said] == [f"gpuens._native{f'_{level}' * (level > 'v2')}" for level in LEVELS]
+    assert [level or "v2" for level, _ in said] == LEVELS
     assert len({digest for _, digest in said}) == 1
 
 
@@ -96,12 +95,11 @@ def test_a_level_that_the_processor_lacks_is_refused():
 
 
 def native_of(folder, **environment):
-    """Return a process that imports the extension of a package without levels but the first, and prints its name."""
+    """Return a process that imports the extension of a package with this process's level alone, and prints its name."""
     package = folder / "gpuens"
     package.mkdir(exist_ok=True)
     (package / "__init__.py").write_text(f"__path__ = [{str(package)!r}]\n")
-    first = Path(importlib.import_module("gpuens._native").__file__)
-    for part in (ROOT / "gpuens" / "runtime", first):
+    for part in (ROOT / "gpuens" / "runtime", Path(cpu.__file__)):
         if not (package / part.name).exists():
             (package / part.name).symlink_to(part)
     # -S: the import hook of an editable installation would find the extension of this checkout
@@ -115,11 +113,27 @@ def native_of(folder, **environment):
 
 def test_the_best_level_that_was_built_is_taken(tmp_path):
     """A build may have fewer levels than the processor."""
-    assert native_of(tmp_path).stdout.split() == ["gpuens._native"]
-    said = native_of(tmp_path, GPUENS_CPU="v4").stderr.strip().splitlines()[-1]
-    assert (
-        said == "ValueError: GPUENS_CPU must be one of v2, which this processor has and gpuens was built for, not 'v4'."
+    level = cpu.level() or "v2"
+    other = next(name for name in native.LEVELS if name != level)
+    assert native_of(tmp_path).stdout.split() == [cpu.__name__]
+    said = native_of(tmp_path, GPUENS_CPU=other).stderr.strip().splitlines()[-1]
+    assert said == (
+        f"ValueError: GPUENS_CPU must be one of {level}, which this processor has and gpuens was built for, not "
+        f"{other!r}."
     )
+
+
+def test_a_level_that_the_processor_lacks_is_passed_over(monkeypatch):
+    """Modules say so themselves, so that none is asked for what its instructions would end the process."""
+    best = native.LEVELS.index(LEVELS[-1])
+    module = sys.modules[cpu.__name__]
+    monkeypatch.setattr(module, "supported", lambda: False)
+    assert native.usable_levels() == LEVELS[:-1]
+    if best == 0 or len(LEVELS) == 1:
+        with pytest.raises(ImportError, match="gpuens is not compiled for this processor: run 'make native' in "):
+            native._best_module()
+    else:
+        assert native._best_module() is sys.modules[f"gpuens._native{f'_{LEVELS[-2]}' * (best > 1)}"]
 
 
 def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):
@@ -130,7 +144,7 @@ def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):
     paths = [str(tmp_path), *(path for path in sys.path if path.endswith("packages"))]
     code = f"import sys; sys.path[:0] = {paths}; import gpuens.runtime.native"
     ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert "ImportError: gpuens is not compiled: run 'make native' in " in ran.stderr
+    assert "ImportError: gpuens is not compiled for this processor: run 'make native' in " in ran.stderr
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def test_ceilings_of_a_far_cluster():
         "raise_ceilings", 1, 32,
         (np.full(n_tiles, FAR), np.array([n_tiles, 1]), 1, regions.clusters, regions.counts, regions.start,
          regions.length, regions.size, ceilings),
-        device="emulated", COUNT="i32", WEIGHT="f64", BOUND="f32",
+        device="emulated", WEIGHT="f64",
     )  # fmt: skip
     assert (ceilings[cluster] == np.float32(1.000001).view(np.int32)).all()
     assert ceilings[0, 0] == 0
@@ -340,7 +340,7 @@ def test_affinities_of_far_clusters():
         "search_general", 1, 32,
         (np.array([1]), np.array([1, 2]), np.array([2, 1]), *histograms, affinities, affinities.shape[1], 1,
          np.int32(1), np.float64(-np.inf), *lists, np.zeros(1, dtype=np.uint64)),
-        device="emulated", COUNT="i32",
+        device="emulated",
     )  # fmt: skip
     assert (lists.ids[1, 0], lists.similarities[1, 0]) == (2, 0.25)
 

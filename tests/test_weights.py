@@ -346,7 +346,7 @@ def test_weights_without_a_common_divisor(of, linkage, device):
         nearly = weights * factor + np.random.default_rng(1).integers(0, 2, len(CLEAR))
         assert np.gcd.reduce(nearly) == 1
         if factor > 10**6 and isinstance(est._parts()[1], ge.partition.AverageLinkage):
-            refused(lambda nearly=nearly: est.fit(CLEAR, sample_weight=nearly), ValueError, "at most 2.4", REMEDY)
+            refused(lambda nearly=nearly: est.fit(CLEAR, sample_weight=nearly), ValueError, "at most 2.1", REMEDY)
             continue
         found = est.fit(CLEAR, sample_weight=nearly)
         first = found.labels_ if first is None else first
@@ -429,7 +429,7 @@ def test_refusals_of_sums_are_in_the_unit_of_the_weights():
     heavy = [2 * (2 * 10**9 + i) for i in range(6)]  # average linkage holds less
     refused(
         lambda: ge.EAC(2).fit(labels, sample_weight=heavy), ValueError,
-        f"adds up to {sum(heavy):.5g}, but average linkage of 3 clusterings counts at most 7.0137e+09",
+        f"adds up to {sum(heavy):.5g}, but average linkage of 3 clusterings counts at most 4.295e+09",
     )  # fmt: skip
 
 

@@ -2,10 +2,9 @@
 
 // The histograms of all regions in one arena: that of region r has entries start[r] ... start[r] + length[r] - 1, clusters in
 // ascending order and counts. Region r has size[r] objects.
-template <typename Count>
 struct Histograms {
     const i32* clusters;
-    const Count* counts;
+    const i32* counts;
     const i64 *start, *length, *size;
 };
 
@@ -22,8 +21,8 @@ BOTH i64 first_from(const i32* clusters, i64 begin, i64 end, i32 cluster) {
 }
 
 // sum_c w_c n_a[c] n_b[c], over the clusters in ascending order. Region a must not have more entries than region b.
-template <typename Count, typename Weight>
-BOTH Weight shared_total(const Histograms<Count>& of, const Weight* weights, i64 a, i64 b) {
+template <typename Weight>
+BOTH Weight shared_total(const Histograms& of, const Weight* weights, i64 a, i64 b) {
     const i32* clusters = of.clusters;
     i64 i = of.start[a], j = of.start[b], end_a = i + of.length[a], end_b = j + of.length[b];
     bool leap = of.length[b] > 8 * of.length[a];
@@ -54,8 +53,8 @@ struct Weighting {
 };
 
 // The average similarity of two regions, the same bits for a and b as for b and a: sums over the clusters in ascending order.
-template <typename Count, typename Weight>
-BOTH f64 similarity_of(const Histograms<Count>& of, const Weighting<Weight>& by, i64 a, i64 b) {
+template <typename Weight>
+BOTH f64 similarity_of(const Histograms& of, const Weighting<Weight>& by, i64 a, i64 b) {
     if (of.length[a] > of.length[b] || (of.length[a] == of.length[b] && a > b)) {
         i64 c = a;
         a = b;

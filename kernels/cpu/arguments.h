@@ -91,36 +91,37 @@ struct type_caster<gpuens::Grown<T>> {
     }
 };
 
-// A struct from a tuple of its members, in their order.
-template <typename Struct, typename... Members>
+template <typename Member>
+bool is_member(handle source, Member& member, uint8_t flags, cleanup_list* cleanup) {
+    make_caster<Member> caster;
+    if (!caster.from_python(source, flags, cleanup)) return false;
+    member = caster.operator cast_t<Member>();
+    return true;
+}
+
+template <typename Struct, typename Member>
+Struct struct_of(Member Struct::*);
+
+// A struct from a tuple of these members, in this order. The caster of std::tuple, and the types of the members in the
+// signature, would take three times the time to compile.
+template <auto first, auto... others>
 struct from_tuple {
-    using Tuple = std::tuple<Members...>;
-    NB_TYPE_CASTER(Struct, make_caster<Tuple>::Name)
+    using Struct = decltype(struct_of(first));
+    NB_TYPE_CASTER(Struct, const_name("tuple[typing.Any, ...]"))
 
     bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        make_caster<Tuple> caster;
-        if (!caster.from_python(source, flags, cleanup)) return false;
-        value = std::apply([](auto&&... members) { return Struct{members...}; }, (Tuple)caster);
-        return true;
+        if (!PyTuple_Check(source.ptr()) || PyTuple_Size(source.ptr()) != 1 + sizeof...(others)) return false;
+        Py_ssize_t i = 0;
+        auto read = [&](auto& member) { return is_member(PyTuple_GetItem(source.ptr(), i++), member, flags, cleanup); };
+        return read(value.*first) && (read(value.*others) && ...);
     }
 };
 
 // Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
 template <typename Count>
-struct type_caster<gpuens::Cells<Count>> {
-    using Numbers = gpuens::Vector<const gpuens::i64>;
-    using Counts = gpuens::Vector<const Count>;
-    using Tuple = std::tuple<gpuens::i64, gpuens::i64, Numbers, Numbers, Numbers, Counts>;
-    NB_TYPE_CASTER(gpuens::Cells<Count>, make_caster<Tuple>::Name)
-
-    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        make_caster<Tuple> caster;
-        if (!caster.from_python(source, flags, cleanup)) return false;
-        auto [i, first, starts, rows, columns, counts] = (Tuple)caster;
-        value = {i, first, starts, rows, columns, counts, nullptr};
-        return true;
-    }
-
+struct type_caster<gpuens::Cells<Count>>
+    : from_tuple<&gpuens::Cells<Count>::i, &gpuens::Cells<Count>::first, &gpuens::Cells<Count>::starts,
+                 &gpuens::Cells<Count>::rows, &gpuens::Cells<Count>::columns, &gpuens::Cells<Count>::counts> {
     static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
         capsule owner(new std::shared_ptr<void>(cells.memory),
                       [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });

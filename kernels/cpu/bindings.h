@@ -11,6 +11,7 @@ void bind_evidence(nb::module_& m);
 void bind_generate(nb::module_& m);
 void bind_io(nb::module_& m);
 void bind_kmeans(nb::module_& m);
+void bind_labels(nb::module_& m);
 void bind_linkage(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_partition(nb::module_& m);

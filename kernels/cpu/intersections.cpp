@@ -30,7 +30,7 @@ void count_objects(Count* flat, const Code* a, const Code* b, i64 n, Cell k_a, C
         i64 some = std::min(OBJECTS_AT_ONCE, n - first);
         for (i64 x = 0; x < some; ++x) {
             Cell row = a[first + x], column = b[first + x], cell = row * k_b + column;
-            cells[x] = (row < k_a) & (column < k_b) ? cell : nowhere;
+            cells[x] = ((row < k_a) & (column < k_b)) ? cell : nowhere;
         }
         if (weights)
             for (i64 x = 0; x < some; ++x) flat[cells[x]] += weights[first + x];

@@ -1,15 +1,13 @@
 #include "processor.h"
 
-#include <string_view>
-
 #if defined(_WIN32)
 #include <windows.h>
 #endif
 
 namespace gpuens {
 
-bool supported(const char* name) {
-    std::string_view level(name);
+bool supported(std::string_view level) {
+    if (level.empty()) return true;
 #if defined(_WIN32)
     if (level == "v3") return IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE);
     if (level == "v4") return IsProcessorFeaturePresent(PF_AVX512F_INSTRUCTIONS_AVAILABLE);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string_view>
+
 namespace gpuens {
 
-// Whether this processor, and its system, run code of a level: "v2", "v3" or "v4" of x86-64.
-bool supported(const char* level);
+// Whether this processor, and its system, run code of a level: "v2", "v3" or "v4" of x86-64; "" is that of other processors.
+bool supported(std::string_view level);
 
 }  // namespace gpuens

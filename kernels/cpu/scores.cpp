@@ -17,11 +17,16 @@ constexpr i64 ROOMY = 4;        // cells for each object, up to which the share 
 
 f64 nats(f64 x) { return 0.6931471805599453 * logarithm(x); }
 
-const std::array<f64, LOOKED_UP + 1> LOGARITHMS = [] {
-    std::array<f64, LOOKED_UP + 1> logarithms{};
-    for (i64 n = 1; n <= LOOKED_UP; ++n) logarithms[n] = nats((f64)n);
-    return logarithms;
-}();
+// The natural logarithm of n objects, from a table made at the first call: not when the module is loaded, by instructions that
+// the processor may lack.
+f64 logarithm_of_few(i64 n) {
+    static const auto logarithms = [] {
+        std::array<f64, LOOKED_UP + 1> table{};
+        for (i64 i = 1; i <= LOOKED_UP; ++i) table[i] = nats((f64)i);
+        return table;
+    }();
+    return logarithms[n];
+}
 
 // Call `work(p, start, stop, of_rows, of_columns, total)` for each table, with the sums of its rows and columns.
 template <typename Count, typename Work>
@@ -58,7 +63,7 @@ f64 logarithm_of_ratio(Count a, Count b, Count c, Count d) {  // of a b / (c d),
     if constexpr (std::is_same_v<Count, i64>)
         if (b <= LOOKED_UP) {  // b is the total
             if (a * b == c * d) return 0;
-            return LOGARITHMS[a] + LOGARITHMS[b] - LOGARITHMS[c] - LOGARITHMS[d];
+            return logarithm_of_few(a) + logarithm_of_few(b) - logarithm_of_few(c) - logarithm_of_few(d);
         }
     return nats((f64)a * (f64)b / ((f64)c * (f64)d));
 }
@@ -67,7 +72,7 @@ template <typename Count>
 f64 entropy_of(Count sum, Count total) {
     f64 p = (f64)sum / (f64)total;
     if constexpr (std::is_same_v<Count, i64>)
-        if (total <= LOOKED_UP) return p * (LOGARITHMS[total] - LOGARITHMS[sum]);
+        if (total <= LOOKED_UP) return p * (logarithm_of_few(total) - logarithm_of_few(sum));
     return -p * nats(p);
 }
 

@@ -1,13 +1,16 @@
 """The program of `make check-native`: the extension under sanitizers, with and without planted faults.
 
-    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-faults] [tsan] [tsan-faults]
+    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-faults] [clang] [arm64] [tsan]
+                                 [tsan-faults]
 
 The extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, beside a copy
 of the package. ``asan`` and ``tsan`` run the tests of primitives, on several threads. ``asan-methods`` runs all methods
 twice (tests/same_results.py): once with all new memory filled with zeros, once with another byte. Results that differ
 have read memory that nobody had written. ``asan-ensembles`` tries, for a minute, ensembles of sizes near the limits of
-algorithms (tests/fuzz_ensembles_worker.py). ``asan-faults`` and ``tsan-faults`` compile the files again that have the
-faults of `FAULTS`, each of which must be found.
+algorithms (tests/fuzz_ensembles_worker.py). AddressSanitizer sees the code of the best level of this processor, or of
+the level that GPUENS_LEVELS names; ThreadSanitizer that of v2. ``asan-faults`` and ``tsan-faults`` compile the files
+again that have the faults of `FAULTS`, each of which must be found. ``clang`` and ``arm64`` compile the primitives by
+another compiler, and for another processor; they pass where the compiler is not installed.
 """
 
 import os
@@ -15,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +31,11 @@ from in_turn import in_turn  # noqa: E402
 
 BUILD = ROOT / "build" / "sanitized"
 SANITIZED = {"asan": "address,undefined", "tsan": "thread"}
+LEVELS = {"asan": os.environ.get("GPUENS_LEVELS", "native"), "tsan": "v2"}
+OTHER_COMPILERS = {
+    "clang": [f"clang++-{version}" for version in range(16, 23)] + ["clang++"],
+    "arm64": ["aarch64-linux-gnu-g++"],
+}
 # Lines of code are enough for reports. AddressSanitizer finds what the checks of null and object-size do, which are a
 # third of the time that g++ takes.
 OPTIONS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-fno-sanitize=null,object-size"]
@@ -100,7 +109,7 @@ def packaged(mode: str, *faults: Fault) -> Path:
 
     Both are built in one place from a copy of the sources, so that only files with faults are compiled twice.
     """
-    place = BUILD / mode
+    place = BUILD / f"{mode}-{LEVELS[mode]}"
     package = place / ("faults" if faults else "package")
     texts = {file.relative_to(ROOT): file.read_text() for file in (ROOT / "kernels").rglob("*") if file.is_file()}
     for fault in faults:
@@ -120,7 +129,7 @@ def packaged(mode: str, *faults: Fault) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     cmake(
         ["-S", place / "kernels", "-B", place, "-G", "Ninja", "--log-level=WARNING",
-         f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Checked", "-DGPUENS_LEVELS=v2",
+         f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Checked", f"-DGPUENS_LEVELS={LEVELS[mode]}",
          f"-DCMAKE_CXX_FLAGS={flags}"],
         ["--build", place, "--", "--quiet"],
         ["--install", place, "--prefix", package],
@@ -148,7 +157,7 @@ def ran(
         "GPUENS_EMULATOR": "none",  # kernels of GPUs have their own check (tests/emulator/check.py)
         "PYTHONPATH": str(package),
         "PYTHONSAFEPATH": "1",  # the checkout's own package is in the current folder
-        "GPUENS_CPU": "v2",
+        "GPUENS_CPU": "",
         "GPUENS_THREADS": "3",
         "ASAN_OPTIONS": f"detect_leaks={leaks:d}:max_malloc_fill_size={2**30}:malloc_fill_byte={filled}",
         "LSAN_OPTIONS": "exitcode=0",
@@ -222,11 +231,34 @@ def of_faults(mode: str) -> tuple[bool, str]:
     return not missed, f"{len(faults)} planted faults" + (f", {', '.join(missed)}" if missed else " found")
 
 
+def of_compiler(name: str) -> tuple[bool, str]:
+    """Compile the primitives by another compiler; return whether there is no warning, and the compiler."""
+    compiler = next(filter(None, map(shutil.which, OTHER_COMPILERS[name])), None)
+    if compiler is None:
+        return True, f"skipped: {OTHER_COMPILERS[name][0]} is not installed"
+    place, options = BUILD / name, []
+    if name == "arm64":  # the headers of Python do not differ in what primitives take from them
+        options = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"]
+        options += [f"-DPython_INCLUDE_DIR={sysconfig.get_path('include')}"]
+    try:
+        cmake(
+            ["-S", ROOT / "kernels", "-B", place, "-G", "Ninja", "--log-level=WARNING",
+             f"-DCMAKE_CXX_COMPILER={compiler}", f"-DPython_EXECUTABLE={sys.executable}",
+             "-DCMAKE_BUILD_TYPE=Checked", "-DGPUENS_LEVELS=native", "-DCMAKE_CXX_FLAGS=-O0 -Werror", *options],
+            ["--build", place, "--target", "primitives", "--", "--quiet"],
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        return False, f"{compiler} ended with {error.returncode}"
+    return True, compiler
+
+
 CHECKS = {
     "asan": partial(of_tests, "asan"),
     "asan-methods": of_methods,
     "asan-ensembles": of_ensembles,
     "asan-faults": partial(of_faults, "asan"),
+    "clang": partial(of_compiler, "clang"),
+    "arm64": partial(of_compiler, "arm64"),
     "tsan": partial(of_tests, "tsan"),
     "tsan-faults": partial(of_faults, "tsan"),
 }

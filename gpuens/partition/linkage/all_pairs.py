@@ -126,7 +126,7 @@ def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
     """Return float32 weights (N_c + M,) for an upper bound: no smaller numerator and no larger denominator."""
     n_clusters = weights.shape[1] - n_clusterings
     bounding: np.ndarray = weights.sum(axis=0) / weights.max()
-    bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])
+    bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST)
     return bounding.astype(np.float32)
 
 
@@ -154,7 +154,7 @@ def _(
     kernels.launch(
         "merge_affinities", kernels.blocks(most * affinities.shape[1], 256), 256,
         (kept, absorbed, n_pairs, n_pairs if n_merges is None else n_merges, affinities.shape[1], affinities),
-        device=device, COUNT="i32",
+        device=device,
     )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def _(
         (queries, active, numbers, regions.clusters, regions.counts,
          regions.start, regions.length, regions.size, affinities, affinities.shape[1], n_clusterings,
          np.int32(lists.ids.shape[1]), np.float64(-np.inf), *lists, compared),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype),
+        device=device,
     )  # fmt: skip
 
 
@@ -186,5 +186,5 @@ def _(
         (queries, active, numbers, regions.clusters, regions.counts,
          regions.start, regions.length, weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]),
          tables, *lists, compared),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+        device=device, WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip

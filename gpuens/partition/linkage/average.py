@@ -51,7 +51,6 @@ from gpuens.partition.linkage.regions import (
     Regions,
     bounding_weights,
     compact,
-    count_dtype,
     make_room,
     merge_histograms,
     regions_of,
@@ -121,8 +120,8 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
 
 def refuse_heavy(rows: Rows, unit: int | float = 1) -> None:
     """Refuse rows of so many objects, of weight ``unit`` each, that int64 cannot count the labels that they share."""
-    # two regions have at most N² // 4 common labels in each clustering, and the sum must be below 2⁶³
-    largest = isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3)
+    # counts of histograms are int32, and two regions have at most N² // 4 common labels in each clustering, below 2⁶³
+    largest = min(2**31 - 1, isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3))
     subject = f"average linkage of {rows.n_clusterings} clusterings"
     checks.refuse_total(rows.n_objects * unit, largest * unit, subject)
 
@@ -162,9 +161,8 @@ def _n_listed(rows: Rows) -> int:
 def _bytes_of_lists(rows: Rows) -> int:
     """Return the largest number of bytes that lists, histograms and searches take, without tiles of regions."""
     n_rows, n_clusters = len(rows), rows.n_clusters
-    # ``entry`` is the bytes of an entry; while histograms move, there are two arenas, and at most half of each is empty
-    entry = 4 + count_dtype(rows.n_objects).itemsize
-    needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
+    # an entry takes 8 bytes; while histograms move, there are two arenas, and at most half of each is empty
+    needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * 8 * rows.n_clusterings + 112)
     if rows.device != "cpu":
         return needed + 32 * n_rows
     of_thread = max(4 * LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))

@@ -15,7 +15,6 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
-from gpuens.partition.linkage.regions import count_dtype
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -34,7 +33,7 @@ def suits(rows: Rows, whole: bool) -> bool:
     n_rows = len(rows)
     if rows.device != "cpu" or n_rows > MOST:
         return False
-    histograms = 0 if whole else ARENA * n_rows * rows.n_clusterings * (4 + count_dtype(rows.n_objects).itemsize)
+    histograms = 0 if whole else ARENA * n_rows * rows.n_clusterings * 8
     codes = (n_rows + PADDED) * rows.n_clusterings * rows.codes.itemsize
     if 8 * n_rows * (n_rows + PADDED) + histograms + codes + BYTES * n_rows > devices.memory_budget():
         return False

@@ -23,8 +23,7 @@ from gpuens.runtime.native import cpu
 
 TILE = 32  # regions in a tile, which a search skips or visits as a whole
 CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
-# for each dtype of `BoundingWeights`: the smallest weight, if the largest weight is between 0.5 and 1
-SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
+SMALLEST = 2.0**-60  # smallest of `BoundingWeights`, if the largest weight is between 0.5 and 1
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
 SEARCHERS = 2048  # largest number of GPU blocks that search; a GPU seldom runs more of them at once
@@ -34,7 +33,7 @@ BUSY = 512  # GPU blocks; fewer queries are searched by several blocks each
 class Regions(NamedTuple):
     """Histograms of G regions in one arena, where the id of a region is the smallest group in it.
 
-    ``clusters``, ``counts``: the arena; clusters are in ascending order within a region. ``start``, ``length``,
+    ``clusters``, ``counts``: the arena, int32; clusters are in ascending order within a region. ``start``, ``length``,
     ``size`` (G,) int64: the first entry of a region, its number of entries, and its number of objects. ``used`` (1,)
     int64: the number of entries of the arena used so far. All arrays are in the memory of the device.
     """
@@ -47,11 +46,6 @@ class Regions(NamedTuple):
     used: Any
 
 
-def count_dtype(n_objects: int) -> np.dtype:
-    """Return the dtype of the counts in histograms of ``n_objects`` objects in total."""
-    return np.dtype(np.int32 if n_objects <= np.iinfo(np.int32).max else np.int64)
-
-
 def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
     """Return a region for each row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
     xp = devices.namespace(device)
@@ -61,7 +55,7 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
     total = int(length.sum())
     regions = Regions(
         xp.empty(total + total // 2, dtype=np.int32),
-        xp.empty(total + total // 2, dtype=count_dtype(int(sizes.sum()))),
+        xp.empty(total + total // 2, dtype=np.int32),
         xp.cumsum(length) - length,
         length,
         sizes.copy(),
@@ -124,10 +118,10 @@ def last_pairs(kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_me
 class BoundingWeights(NamedTuple):
     """Weights for upper bounds of similarities.
 
-    Apart from rounding, a weight is at least ``unit`` times the true weight. ``weights`` (N_c,) are float32, or float64
-    if the true weights differ too much for float32. ``unit`` is a power of two. The product of a weight and two shares
-    of fewer than 2³² objects is a normal number, so the bound on a similarity is 0 only if the similarity is 0, whether
-    or not subnormal numbers are flushed to 0.
+    Apart from rounding, a weight is at least ``unit`` times the true weight. ``weights`` (N_c,) are float32; weights
+    much smaller than the largest are raised to `SMALLEST`. ``unit`` is a power of two. The product of a weight and two
+    shares of fewer than 2³² objects is a normal number, so the bound on a similarity is 0 only if the similarity is 0,
+    whether or not subnormal numbers are flushed to 0.
     """
 
     weights: Any
@@ -138,8 +132,8 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
     """Return, on the device, the weights for bounds in `search`, from the true ``cluster_weights`` (N_c,) > 0."""
     unit = 2.0 ** -float(np.frexp(cluster_weights.max())[1])
     scaled = cluster_weights * unit
-    dtype = np.float32 if scaled.min() >= SMALLEST[np.float32] else np.float64
-    return BoundingWeights(devices.namespace(device).asarray(np.maximum(scaled, SMALLEST[dtype]).astype(dtype)), unit)
+    raised = np.maximum(scaled, SMALLEST).astype(np.float32)
+    return BoundingWeights(devices.namespace(device).asarray(raised), unit)
 
 
 @kernels.primitive
@@ -172,13 +166,7 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
 # --- kernels/regions.cu -----------------------------------------------------------------------------------------------
 
 
-def _types(regions: Regions, weight: Any = np.float64, bound: Any = np.float32) -> dict[str, Any]:
-    """Return the macros that define the dtypes in the kernels."""
-    return {
-        "COUNT": kernels.c_name(regions.counts.dtype),
-        "WEIGHT": kernels.c_name(weight),
-        "BOUND": kernels.c_name(bound),
-    }
+ANY_WEIGHT: dict[str, Any] = {"WEIGHT": "f64"}  # macros of kernels that read no weights
 
 
 @move_histograms.kernel
@@ -187,7 +175,7 @@ def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
         "move_histograms", kernels.blocks(len(live), 4), 128,
         (live, len(live), regions.clusters, regions.counts, regions.start, regions.length, roomy.clusters, roomy.counts,
          roomy.start, roomy.length, roomy.used),
-        device=device, **_types(regions),
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
@@ -199,7 +187,7 @@ def _(
     kernels.launch(
         "merge_histograms", kernels.blocks(len(kept) if most is None else most, 4), 128,
         (kept, absorbed, n_pairs, n_pairs if n_merges is None else n_merges, *regions), device=device,
-        **_types(regions),
+        **ANY_WEIGHT,
     )  # fmt: skip
 
 
@@ -210,37 +198,35 @@ def _(
 ) -> None:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)
-    bound_dtype = bounding.weights.dtype
-    tile, n_tiles = _tiles(len(active), n_clusters, scratch // bound_dtype.itemsize)
-    types = _types(regions, weights.dtype, bound_dtype)
+    tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
-    ceilings = xp.empty((n_clusters, n_tiles), dtype=bound_dtype)
+    ceilings = xp.empty((n_clusters, n_tiles), dtype=np.float32)
     kernels.launch(
         "clear_ceilings", kernels.blocks(ceilings.size, 128, SEARCHERS), 128, (numbers, tile, n_clusters, ceilings),
-        device=device, **types,
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
     kernels.launch(
         "raise_ceilings", kernels.blocks(len(active), 4, SEARCHERS), 128,
-        (active, numbers, tile, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device, **types,
+        (active, numbers, tile, *histograms, ceilings.view(np.int32)), device=device, **ANY_WEIGHT,
     )  # fmt: skip
     of_block = -(-n_tiles // 32) * 32  # tiles
     n_blocks = min(max(len(queries), 2 * BUSY), SEARCHERS)
-    n_blocks = min(n_blocks, scratch // (8 * n_clusters + bound_dtype.itemsize * of_block) + 1)
+    n_blocks = min(n_blocks, scratch // (8 * n_clusters + 4 * of_block) + 1)
     n_listed = np.int32(lists.ids.shape[1])
     lasts = xp.zeros(BUSY, dtype=np.int64)
     of_parts = [xp.empty_like(part, shape=(2 * BUSY, n_listed)) for part in lists[:2]]
     room = min(TILE, max(1, OFFERS // tile))
     at_once = min(OFFERS, room * tile)
-    scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
+    scores = weights.dtype if weights.dtype.kind == "i" else np.float32
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
         (queries, active, numbers, tile, ceilings, *histograms, weights, bounding.weights, np.float64(bounding.unit),
          n_clusters, n_clusterings, np.int32(whole), np.int32(room), at_once, n_listed, BUSY,
-         xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, of_block), bound_dtype), lasts, *of_parts,
+         xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, of_block), np.float32), lasts, *of_parts,
          *lists, compared),
-        device=device, shared=16 * at_once, **types,
+        device=device, shared=16 * at_once, WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip
     kernels.launch(
         "join_lists", kernels.blocks(min(len(queries), BUSY), 4), 128,
-        (queries, numbers, tile, n_listed, BUSY, lasts, *of_parts, *lists), device=device, **types,
+        (queries, numbers, tile, n_listed, BUSY, lasts, *of_parts, *lists), device=device, **ANY_WEIGHT,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.partition.linkage.nearest import Shortlists
-from gpuens.partition.linkage.regions import Regions
+from gpuens.partition.linkage.regions import ANY_WEIGHT, Regions
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -145,8 +145,6 @@ def update_lists(
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
-ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # macros of kernels that read no counts and no weights
-
 
 @look_up.kernel
 def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0, *, device: str) -> None:
@@ -154,7 +152,7 @@ def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: flo
         "look_up", kernels.blocks(most, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
          state.nearest_similarity, state.partner, state.unknown, *lists, state.counts),
-        device=device, **ANY,
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
@@ -164,7 +162,7 @@ def _(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, mar
         "take_first_listed", kernels.blocks(len(rows), 128), 128,
         (rows, n_rows, np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
          state.nearest_similarity, *lists),
-        device=device, **ANY,
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
@@ -175,7 +173,7 @@ def _(state: State, most: int, *, device: str) -> None:
         "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
         (state.active, np.int32(steps), state.nearest, state.nearest_similarity, state.partner, state.into,
          state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
-        device=device, **ANY,
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
@@ -190,7 +188,7 @@ def _(
          regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
          n_clusterings or 0, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
          state.counts),
-        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+        device=device, WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip
 
 
@@ -201,5 +199,5 @@ def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, mo
     """
     kernels.launch(
         "find_heights", kernels.blocks(most, 128), 128,
-        (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY,
+        (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY_WEIGHT,
     )  # fmt: skip

@@ -21,9 +21,8 @@ constexpr i64 FOR_MANY = 4;    // groups of 64 queries; of fewer, threads would 
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
 // Under any S: sums of the terms n_R[c] V_A[c], scaled so that the largest affinity of the query is 1.
-template <typename Count>
 struct General {
-    Histograms<Count> of;
+    Histograms of;
     Weighting<f64> by;
     f64 margin;  // rounding tolerance of a similarity
     f64 slack;   // rounding tolerance of a float32 score
@@ -61,9 +60,9 @@ struct General {
 };
 
 // Over the clusterings that label both: bounds of the numerator, against the floor times bounds of the denominator.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct Observed {
-    Histograms<Count> of;
+    Histograms of;
     const Weight* weights;      // (2, n_columns): of the numerator, then of the denominator
     std::vector<f32> bounding;  // (n_columns,): no smaller in the numerator, no larger in the denominator
     std::vector<i64> first_of;  // for each active region, the first entry that counts labelled objects
@@ -74,7 +73,7 @@ struct Observed {
 
     struct Query {
         f64 to_score = 0;
-        std::vector<Count> held;  // the dense histogram of the query
+        std::vector<i32> held;  // the dense histogram of the query
     };
 
     template <typename Put>
@@ -121,12 +120,12 @@ struct Observed {
 };
 
 // `V` vectors of queries at once.
-template <int V, typename Count, typename Scorer>
+template <int V, typename Scorer>
 class PairSearch {
     static constexpr i64 WIDTH = V * FLOAT_LANES;
 
 public:
-    PairSearch(const Histograms<Count>& of_, Vector<const i64> active_, const Scorer& by_, const Shortlists& lists)
+    PairSearch(const Histograms& of_, Vector<const i64> active_, const Scorer& by_, const Shortlists& lists)
         : of(of_), active(active_), by(by_), table(by.n_columns() * WIDTH), queries(WIDTH) {
         for (i64 j = 0; j < WIDTH; ++j) own.emplace_back(lists);
     }
@@ -149,7 +148,7 @@ public:
             compared += of.length[r] * width;
             auto score_entries = [&](i64 first, i64 end, f32* to) {
                 const i32* clusters = of.clusters + first;
-                const Count* counts = of.counts + first;
+                const i32* counts = of.counts + first;
                 if constexpr (V == 1) histogram_scores(clusters, counts, end - first, of.size[r], table.data(), to);
                 else scores_of_vectors(clusters, counts, end - first, of.size[r], table.data(), to);
             };
@@ -182,7 +181,7 @@ private:
         if (own[j].full()) floors[j] = by.floor(queries[j], own[j].last());
     }
 
-    Histograms<Count> of;
+    Histograms of;
     Vector<const i64> active;
     const Scorer& by;
     Aligned<f32> table;  // (n_columns, WIDTH)
@@ -193,15 +192,15 @@ private:
     f32 least[WIDTH];                                // smallest denominator
 };
 
-template <int V, typename Count, typename Scorer>
-i64 search_by(const Histograms<Count>& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
+template <int V, typename Scorer>
+i64 search_by(const Histograms& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
               const Shortlists& lists) {
     constexpr i64 WIDTH = V * FLOAT_LANES;
     i64 entries = 0;
     for (i64 r : active) entries += of.length[r];
     std::atomic<i64> compared = 0;
     in_threads((queries.size + WIDTH - 1) / WIDTH, ENTRY_NS * (f64)V * (f64)entries, [&](Ranges& ranges) {
-        PairSearch<V, Count, Scorer> search(of, active, by, lists);
+        PairSearch<V, Scorer> search(of, active, by, lists);
         while (Range range = ranges.next())
             for (i64 first = range.start * WIDTH; first < std::min(range.stop * WIDTH, queries.size); first += WIDTH) {
                 // regions nearby are similar to the query: lists that are good early save exact similarities
@@ -212,8 +211,8 @@ i64 search_by(const Histograms<Count>& of, Vector<const i64> queries, Vector<con
     return compared;
 }
 
-template <typename Count, typename Scorer>
-i64 search_pairs(const Histograms<Count>& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
+template <typename Scorer>
+i64 search_pairs(const Histograms& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
                  const Shortlists& lists) {
     if (queries.size >= FOR_MANY * MANY * FLOAT_LANES) return search_by<MANY>(of, queries, active, by, lists);
     return search_by<1>(of, queries, active, by, lists);
@@ -230,28 +229,27 @@ void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<con
     });
 }
 
-i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions,
+i64 search_general(Vector<const i64> queries, Vector<const i64> active, Regions regions,
                    Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists) {
-    return std::visit([&]<typename Count>(const Regions<Count>& of) {
-        i64 longest = 0;
-        for (i64 r : active) longest = std::max(longest, of.length[r]);
-        f64 slack = (f64)(longest + 8) * (f64)std::numeric_limits<f32>::epsilon() * (f64)n_clusterings;
-        General<Count> by{of, {affinities.data, affinities.columns, n_clusterings}, margin, slack};
-        return search_pairs<Count>(of, queries, active, by, lists);
-    }, regions);
+    i64 longest = 0;
+    for (i64 r : active) longest = std::max(longest, regions.length[r]);
+    f64 slack = (f64)(longest + 8) * (f64)std::numeric_limits<f32>::epsilon() * (f64)n_clusterings;
+    General by{regions, {affinities.data, affinities.columns, n_clusterings}, margin, slack};
+    return search_pairs(regions, queries, active, by, lists);
 }
 
-i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
+i64 search_observed(Vector<const i64> queries, Vector<const i64> active, Regions regions, Numbers<Matrix> weights,
                     Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists) {
-    return std::visit([&]<typename Count, typename Weight>(const Regions<Count>& of, Matrix<const Weight> both) {
-        Observed<Count, Weight> by{of, both.data, {bounding.begin(), bounding.end()}, {}};
+    return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
+        Histograms of = regions;
+        Observed<Weight> by{of, both.data, {bounding.begin(), bounding.end()}, {}};
         for (i64 r : active) {
             i64 e = of.start[r] + of.length[r];
             while (e > of.start[r] && of.clusters[e - 1] >= both.columns - n_clusterings) --e;
             by.first_of.push_back(e);
         }
-        return search_pairs<Count>(of, queries, active, by, lists);
-    }, regions, weights);
+        return search_pairs(of, queries, active, by, lists);
+    }, weights);
 }
 
 }  // namespace gpuens

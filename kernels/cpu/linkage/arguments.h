@@ -11,98 +11,96 @@ namespace nanobind::detail {
 
 template <>
 struct type_caster<gpuens::Chunks>
-    : from_tuple<gpuens::Chunks, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>,
-                 gpuens::Vector<const gpuens::i64>> {};
+    : from_tuple<&gpuens::Chunks::starts, &gpuens::Chunks::chunks, &gpuens::Chunks::tables> {};
 
 template <>
 struct type_caster<gpuens::Shortlists>
-    : from_tuple<gpuens::Shortlists, gpuens::Matrix<gpuens::i32>, gpuens::Matrix<gpuens::f64>,
-                 gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
+    : from_tuple<&gpuens::Shortlists::ids, &gpuens::Shortlists::similarities, &gpuens::Shortlists::bound,
+                 &gpuens::Shortlists::bound_hash> {};
 
 template <>
-struct type_caster<gpuens::Merges>
-    : from_tuple<gpuens::Merges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::f64>> {};
+struct type_caster<gpuens::Merges> : from_tuple<&gpuens::Merges::kept, &gpuens::Merges::absorbed, &gpuens::Merges::heights> {};
 
-template <typename Code, typename Unit, typename Weight>
-struct type_caster<gpuens::Tiled<Code, Unit, Weight>>
-    : from_tuple<gpuens::Tiled<Code, Unit, Weight>, gpuens::Matrix<Code>, gpuens::Matrix<Code>, gpuens::Matrix<Unit>,
-                 gpuens::Matrix<Unit>, gpuens::Vector<const Unit>, gpuens::Vector<const Weight>,
-                 gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>,
-                 gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>, gpuens::f64> {};
+template <typename Code, typename Unit>
+struct type_caster<gpuens::Tiled<Code, Unit>>
+    : from_tuple<&gpuens::Tiled<Code, Unit>::rows, &gpuens::Tiled<Code, Unit>::labels,
+                 &gpuens::Tiled<Code, Unit>::in_tiles, &gpuens::Tiled<Code, Unit>::in_segments,
+                 &gpuens::Tiled<Code, Unit>::units, &gpuens::Tiled<Code, Unit>::weights,
+                 &gpuens::Tiled<Code, Unit>::starts, &gpuens::Tiled<Code, Unit>::chunks,
+                 &gpuens::Tiled<Code, Unit>::order, &gpuens::Tiled<Code, Unit>::sizes,
+                 &gpuens::Tiled<Code, Unit>::scale> {};
 
 template <>
 struct type_caster<gpuens::UnitScale>
-    : from_tuple<gpuens::UnitScale, gpuens::f64, bool, gpuens::f64, gpuens::f64> {};
+    : from_tuple<&gpuens::UnitScale::to_worth, &gpuens::UnitScale::in_bytes, &gpuens::UnitScale::to_units,
+                 &gpuens::UnitScale::up> {};
 
 template <>
 struct type_caster<gpuens::UnitTable>
-    : from_tuple<gpuens::UnitTable, gpuens::Matrix<gpuens::u16>, gpuens::f64, gpuens::f64, gpuens::i64> {};
+    : from_tuple<&gpuens::UnitTable::units, &gpuens::UnitTable::slack, &gpuens::UnitTable::unit,
+                 &gpuens::UnitTable::n_listed> {};
 
 template <>
-struct type_caster<gpuens::Neighbors>
-    : from_tuple<gpuens::Neighbors, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i32>> {};
+struct type_caster<gpuens::Neighbors> : from_tuple<&gpuens::Neighbors::starts, &gpuens::Neighbors::neighbors> {};
 
 template <typename Value>
 struct type_caster<gpuens::SparseRows<Value>>
-    : from_tuple<gpuens::SparseRows<Value>, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i32>,
-                 gpuens::Vector<const Value>> {};
+    : from_tuple<&gpuens::SparseRows<Value>::starts, &gpuens::SparseRows<Value>::columns,
+                 &gpuens::SparseRows<Value>::values> {};
 
 template <>
 struct type_caster<gpuens::Edges>
-    : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
+    : from_tuple<&gpuens::Edges::tail, &gpuens::Edges::head, &gpuens::Edges::similarity, &gpuens::Edges::tie> {};
 
-template <typename Count>
-struct type_caster<gpuens::Regions<Count>>
-    : from_tuple<gpuens::Regions<Count>, gpuens::Vector<gpuens::i32>, gpuens::Vector<Count>,
-                 gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::i64>> {};
+template <>
+struct type_caster<gpuens::Regions>
+    : from_tuple<&gpuens::Regions::clusters, &gpuens::Regions::counts, &gpuens::Regions::start, &gpuens::Regions::length,
+                 &gpuens::Regions::size, &gpuens::Regions::used> {};
 
-template <typename Weight, typename Bound>
-struct type_caster<gpuens::Diagonal<Weight, Bound>>
-    : from_tuple<gpuens::Diagonal<Weight, Bound>, gpuens::Vector<const Weight>, gpuens::Vector<const Bound>,
-                 gpuens::f64, gpuens::i64> {};
+template <typename Weight>
+struct type_caster<gpuens::Diagonal<Weight>>
+    : from_tuple<&gpuens::Diagonal<Weight>::weights, &gpuens::Diagonal<Weight>::bounding,
+                 &gpuens::Diagonal<Weight>::unit, &gpuens::Diagonal<Weight>::n_clusterings> {};
 
 template <>
 struct type_caster<gpuens::AnyWeighting>
-    : from_tuple<gpuens::AnyWeighting, decltype(gpuens::AnyWeighting::weights), std::optional<gpuens::i64>> {};
+    : from_tuple<&gpuens::AnyWeighting::weights, &gpuens::AnyWeighting::n_clusterings> {};
 
 template <>
-struct type_caster<gpuens::Tolerance> : from_tuple<gpuens::Tolerance, gpuens::f64, gpuens::f64, gpuens::f64> {};
+struct type_caster<gpuens::Tolerance>
+    : from_tuple<&gpuens::Tolerance::slack, &gpuens::Tolerance::margin, &gpuens::Tolerance::nothing> {};
 
 template <>
 struct type_caster<gpuens::State>
-    : from_tuple<gpuens::State, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::i64>> {};
+    : from_tuple<&gpuens::State::active, &gpuens::State::survivors, &gpuens::State::unknown, &gpuens::State::nearest,
+                 &gpuens::State::nearest_similarity, &gpuens::State::into, &gpuens::State::partner, &gpuens::State::kept,
+                 &gpuens::State::absorbed, &gpuens::State::merged_at, &gpuens::State::counts> {};
 
 template <>
 struct type_caster<gpuens::Members>
-    : from_tuple<gpuens::Members, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
-                 gpuens::Vector<gpuens::i64>> {};
+    : from_tuple<&gpuens::Members::follows, &gpuens::Members::last, &gpuens::Members::n_rows> {};
 
 template <>
 struct type_caster<gpuens::RowIndex>
-    : from_tuple<gpuens::RowIndex, gpuens::Codes<gpuens::Matrix>, gpuens::Vector<const gpuens::i64>,
-                 gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>, gpuens::Chunks,
-                 gpuens::Chunks> {};
+    : from_tuple<&gpuens::RowIndex::rows, &gpuens::RowIndex::place, &gpuens::RowIndex::sizes, &gpuens::RowIndex::offsets,
+                 &gpuens::RowIndex::of_bytes, &gpuens::RowIndex::of_words> {};
 
 template <>
-struct type_caster<gpuens::TileSizes> : from_tuple<gpuens::TileSizes, gpuens::i64, gpuens::i64> {};
+struct type_caster<gpuens::TileSizes> : from_tuple<&gpuens::TileSizes::rows, &gpuens::TileSizes::most_ceilings> {};
 
 template <>
-struct type_caster<gpuens::TableTerms> : from_tuple<gpuens::TableTerms, gpuens::i64, gpuens::i64> {};
+struct type_caster<gpuens::TableTerms>
+    : from_tuple<&gpuens::TableTerms::most_regions, &gpuens::TableTerms::comparisons> {};
 
 template <>
 struct type_caster<gpuens::Conduct>
-    : from_tuple<gpuens::Conduct, gpuens::f64, gpuens::f64, gpuens::TileSizes, std::optional<gpuens::i64>,
-                 gpuens::i64, gpuens::TableTerms> {};
+    : from_tuple<&gpuens::Conduct::slack, &gpuens::Conduct::left, &gpuens::Conduct::tiles, &gpuens::Conduct::only,
+                 &gpuens::Conduct::n_nodes, &gpuens::Conduct::table> {};
 
 template <>
 struct type_caster<gpuens::Extent>
-    : from_tuple<gpuens::Extent, gpuens::i64, gpuens::i64, gpuens::i64, gpuens::i64> {};
+    : from_tuple<&gpuens::Extent::labels, &gpuens::Extent::of_many, &gpuens::Extent::entries,
+                 &gpuens::Extent::clusters> {};
 
 template <>
 struct type_caster<gpuens::Costs> {

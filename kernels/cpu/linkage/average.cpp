@@ -19,7 +19,7 @@ Vector<const i64> first(const Vector<i64>& of, i64 n) { return {of.data, n}; }
 
 class Linkage {
 public:
-    Linkage(const RowIndex& index_, const Members& members_, const AnyRegions& regions_, const AnyDiagonal& diagonal_,
+    Linkage(const RowIndex& index_, const Members& members_, const Regions& regions_, const AnyDiagonal& diagonal_,
             const State& state_, const Shortlists& lists_, const Conduct& conduct, const std::function<void(i64)>& report_)
         : index(index_), unions(regions_, members_), diagonal(diagonal_), state(state_), lists(lists_),
           tolerance{conduct.slack, 0.0, 0.0}, table(conduct.table), report(report_),
@@ -98,15 +98,14 @@ private:
 
     // Replace similarities that are NaN by those of `some` with `others`.
     void score_grown(Vector<const i64> some, Vector<const i64> others, f64* similarities) {
-        std::visit([&]<typename Count, typename Weight, typename Bound>(const Regions<Count>& of,
-                                                                        const Diagonal<Weight, Bound>& by) {
-            Similarities<Count, Weight> exact{of, by.weights.data, by.n_clusterings};
+        std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
+            Similarities<Weight> exact{unions.regions, by.weights.data, by.n_clusterings};
             over_ranges(some.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
                 for (i64 i = begin; i < end; ++i)
                     if (similarities[i] != similarities[i] && others[i] >= 0)
                         similarities[i] = exact(some[i], others[i]);
             });
-        }, unions.regions, diagonal);
+        }, diagonal);
     }
 
     // Pair the two most similar regions, among regions whose nearest region is active.
@@ -141,7 +140,7 @@ private:
 
 }  // namespace
 
-Linked average_linkage(RowIndex index, Members members, AnyRegions regions, AnyDiagonal diagonal, State state,
+Linked average_linkage(RowIndex index, Members members, Regions regions, AnyDiagonal diagonal, State state,
                        Shortlists lists, Conduct conduct, const std::function<void(i64)>& report) {
     return Linkage(index, members, regions, diagonal, state, lists, conduct, report).run();
 }

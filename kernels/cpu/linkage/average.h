@@ -36,7 +36,7 @@ struct Linked {
 
 // Merge regions until none has a similarity above 0 with another, or a table pays. The first lists are those of rows. State,
 // members and regions are left as the last round leaves them. `report` is told the number of merges now and then.
-Linked average_linkage(RowIndex index, Members members, AnyRegions regions, AnyDiagonal diagonal, State state,
+Linked average_linkage(RowIndex index, Members members, Regions regions, AnyDiagonal diagonal, State state,
                        Shortlists lists, Conduct conduct, const std::function<void(i64)>& report);
 
 }  // namespace gpuens

@@ -46,11 +46,11 @@ void bind_linkage(nb::module_& m) {
           "lists"_a, run());
     m.def("search_tiles", &search_new_tiles, "queries"_a, "active"_a, "members"_a, "index"_a, "regions"_a, "diagonal"_a,
           "lists"_a, "sizes"_a, run());
-    m.def("look_up", nb::overload_cast<State, AnyRegions, f64, Shortlists>(&look_up), "state"_a, "regions"_a,
+    m.def("look_up", nb::overload_cast<State, Regions, f64, Shortlists>(&look_up), "state"_a, "regions"_a,
           "nothing"_a, "lists"_a, run());
     m.def("take_first_listed", &take_first_listed, "some"_a, "state"_a, "tolerance"_a, "lists"_a, run());
     m.def("pair_up", &pair_up, "state"_a, run());
-    m.def("update_lists", nb::overload_cast<State, AnyRegions, AnyWeighting, Tolerance, Shortlists>(&update_lists),
+    m.def("update_lists", nb::overload_cast<State, Regions, AnyWeighting, Tolerance, Shortlists>(&update_lists),
           "state"_a, "regions"_a, "weighting"_a, "tolerance"_a, "lists"_a, run());
     m.def("costs", &costs, "n_queries"_a, "asked"_a, "extent"_a, "left"_a, "rows_in_tiles"_a, run());
     m.def("average_linkage", &average_linkage, "index"_a, "members"_a, "regions"_a, "diagonal"_a, "state"_a, "lists"_a,

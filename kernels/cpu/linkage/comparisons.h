@@ -115,39 +115,36 @@ inline bool are_exact(i64 size, i64 n_clusterings, bool whole) { return whole &&
 inline f64 above_rounding(i64 n) { return 1.0 + 1e-6 + 1.2e-7 * (f64)n; }
 
 // Write a region's mean score for each lane to sums (FLOAT_LANES,), a bound: `length` entries, table (N_c, FLOAT_LANES).
-template <typename Count, typename Bound>
-void histogram_scores(const i32* clusters, const Count* counts, i64 length, i64 size, const Bound* table, Bound* sums) {
-    Lanes<Bound, FLOAT_LANES> even = {}, odd = {};  // two sums, so that consecutive additions are independent
+inline void histogram_scores(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table, f32* sums) {
+    Lanes<f32, FLOAT_LANES> even = {}, odd = {};  // two sums, so that consecutive additions are independent
     i64 e = 0;
     for (; e + 1 < length; e += 2) {
-        even.plus_times(table + (i64)clusters[e] * FLOAT_LANES, (Bound)counts[e]);
-        odd.plus_times(table + (i64)clusters[e + 1] * FLOAT_LANES, (Bound)counts[e + 1]);
+        even.plus_times(table + (i64)clusters[e] * FLOAT_LANES, (f32)counts[e]);
+        odd.plus_times(table + (i64)clusters[e + 1] * FLOAT_LANES, (f32)counts[e + 1]);
     }
-    if (e < length) even.plus_times(table + (i64)clusters[e] * FLOAT_LANES, (Bound)counts[e]);
+    if (e < length) even.plus_times(table + (i64)clusters[e] * FLOAT_LANES, (f32)counts[e]);
     even.plus(odd);
-    even.times((Bound)(1.0 / (f64)size));
+    even.times((f32)(1.0 / (f64)size));
     even.store(sums);
 }
 
 // The same for MANY vectors of lanes: those of a cluster are consecutive in the table, and those of sums, too.
-template <typename Count, typename Bound>
-void scores_of_vectors(const i32* clusters, const Count* counts, i64 length, i64 size, const Bound* table, Bound* sums) {
-    Lanes<Bound, FLOAT_LANES> totals[MANY] = {};
+inline void scores_of_vectors(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table, f32* sums) {
+    Lanes<f32, FLOAT_LANES> totals[MANY] = {};
     for (i64 e = 0; e < length; ++e)
         for (int v = 0; v < MANY; ++v)
-            totals[v].plus_times(table + ((i64)clusters[e] * MANY + v) * FLOAT_LANES, (Bound)counts[e]);
+            totals[v].plus_times(table + ((i64)clusters[e] * MANY + v) * FLOAT_LANES, (f32)counts[e]);
     for (int v = 0; v < MANY; ++v) {
-        totals[v].times((Bound)(1.0 / (f64)size));
+        totals[v].times((f32)(1.0 / (f64)size));
         totals[v].store(sums + v * FLOAT_LANES);
     }
 }
 
 // Mark the tiles begin ... end - 1 whose bound reaches the limit of any lane; reach (lanes, n_tiles).
-template <typename Bound>
-void mark_wanted(bool* wanted, Matrix<const Bound> reach, i64 width, const Bound* limits, i64 begin, i64 end) {
+inline void mark_wanted(bool* wanted, Matrix<const f32> reach, i64 width, const f32* limits, i64 begin, i64 end) {
     std::fill(wanted + begin, wanted + end, false);
     for (i64 j = 0; j < width; ++j) {
-        const Bound *own = reach[j], limit = limits[j];
+        const f32 *own = reach[j], limit = limits[j];
         for (i64 t = begin; t < end; ++t) wanted[t] |= own[t] >= limit;
     }
 }

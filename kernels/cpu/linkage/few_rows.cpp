@@ -105,7 +105,6 @@ private:
 
 // Histograms of all regions. The unions of a round have at most as many entries as the regions before, so that an arena twice
 // as large as the entries of all rows always has room, once it is compacted.
-template <typename Count>
 class OwnHistograms {
 public:
     OwnHistograms(Codes<Matrix> columns, Vector<const i64> offsets, Vector<i64> size) : length(size.size), start(size.size) {
@@ -116,7 +115,7 @@ public:
         std::exclusive_scan(length.begin(), length.end(), start.begin(), (i64)0);
         used = start.back() + length.back();
         clusters.reset(new i32[2 * used]);
-        counts.reset(new Count[2 * used]);
+        counts.reset(new i32[2 * used]);
         regions = {{clusters.get(), 2 * used},
                    {counts.get(), 2 * used},
                    {start.data(), size.size},
@@ -126,7 +125,7 @@ public:
         lay_out_rows(columns, offsets, regions);
     }
 
-    operator const Regions<Count>&() const { return regions; }
+    operator const Regions&() const { return regions; }
 
     // Write the histograms of unions, and add up their sizes.
     void merge(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> active) {
@@ -138,9 +137,9 @@ public:
 private:
     std::vector<i64> length, start;
     std::unique_ptr<i32[]> clusters;
-    std::unique_ptr<Count[]> counts;
+    std::unique_ptr<i32[]> counts;
     i64 used = 0;
-    Regions<Count> regions;
+    Regions regions;
 };
 
 // What a search finds: the nearest region, the similarity with it, and the bits of a bound of all other scores.
@@ -376,10 +375,9 @@ struct OfWholeSums {
     }
 };
 
-template <typename Count>
 struct OfHistograms {
-    OwnHistograms<Count>& histograms;
-    Similarities<Count, f64> similarities;
+    OwnHistograms& histograms;
+    Similarities<f64> similarities;
 
     f64 operator()(f64, i64 a, i64 b) const { return similarities(a, b); }
     void unite(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> active) {
@@ -406,13 +404,9 @@ std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, 
     i64 n_clusterings = offsets.size - 1, slack = 16 * (weights.size + size.size + 8);
     std::visit([&](auto of) { sums.add_labels(of, offsets, weights, counts); }, columns);
     if (whole) return link(sums, size, OfWholeSums{size, n_clusterings}, slack, sorted);
-    auto by_histograms = [&]<typename Count>(Count) {
-        OwnHistograms<Count> own(columns, offsets, size);
-        const Regions<Count>& regions = own;
-        return link(sums, size, OfHistograms<Count>{own, {regions, weights.data, n_clusterings}}, slack, sorted);
-    };
-    bool fit = std::accumulate(sizes.begin(), sizes.end(), (i64)0) <= std::numeric_limits<i32>::max();
-    return fit ? by_histograms((i32)0) : by_histograms((i64)0);
+    OwnHistograms own(columns, offsets, size);
+    const Regions& regions = own;
+    return link(sums, size, OfHistograms{own, {regions, weights.data, n_clusterings}}, slack, sorted);
 }
 
 }  // namespace gpuens

@@ -54,17 +54,26 @@ struct Asked {
     f64 least;
 };
 
-template <typename Code, typename Unit, typename Weight>
+// The queries in the order of their places; order (G,): the row at each place.
+std::vector<Asked> by_place(Vector<const i64> order, Vector<const i64> queries, Vector<const f64> least) {
+    std::vector<i64> place(order.size);
+    for (i64 i = 0; i < order.size; ++i) place[order[i]] = i;
+    std::vector<Asked> asked;
+    for (i64 i = 0; i < queries.size; ++i) asked.push_back({place[queries[i]], least[i]});
+    std::sort(asked.begin(), asked.end(), [](Asked a, Asked b) { return a.place < b.place; });
+    return asked;
+}
+
+template <typename Code, typename Unit>
 class NearestRows {
-    static constexpr bool EXACT = std::is_same_v<Weight, i64>;  // whether scores are
     using Bound = std::conditional_t<sizeof(Unit) <= 2, u16, u32>;
 
 public:
-    NearestRows(const Tiled<Code, Unit, Weight>& of_, const Components& components_, const Shortlists& lists)
+    NearestRows(const Tiled<Code, Unit>& of_, const Components& components_, const Shortlists& lists)
         : of(of_), components(components_), n_clusterings(of.n_clusterings()),
           // lowered, so that rounding never makes a floor higher than a score that ties with it
-          to_score((f64)n_clusterings * of.scale * (EXACT ? 1.0 : 1.0 - 1e-9)),
-          rounding(EXACT ? 0 : n_clusterings + 1), reach_in(of.n_groups() * LANES * SEGMENT),
+          to_score((f64)n_clusterings * of.scale * (of.exact() ? 1.0 : 1.0 - 1e-9)),
+          rounding(of.exact() ? 0 : n_clusterings + 1), reach_in(of.n_groups() * LANES * SEGMENT),
           reach(of.n_segments() * LANES * SEGMENT), reached(of.n_segments()) {
         for (i64 j = 0; j < LANES; ++j) queries.emplace_back(lists);
     }
@@ -236,10 +245,10 @@ private:
     }
 
     void list(Query& query, Candidate* waiting, i64 n_waiting) {
-        Weight totals[AT_ONCE];
-        if constexpr (EXACT) {
+        f64 totals[AT_ONCE];
+        if (of.exact()) {
             for (i64 k = 0; k < n_waiting; ++k)
-                totals[k] = of.sizes[query.place] * of.sizes[waiting[k].place] * (i64)waiting[k].score;
+                totals[k] = (f64)(of.sizes[query.place] * of.sizes[waiting[k].place] * (i64)waiting[k].score);
         } else {
             for (i64 k = n_waiting; k < AT_ONCE; ++k) waiting[k] = waiting[0];
             add_up(query, waiting, totals);
@@ -247,13 +256,14 @@ private:
         i64 row = of.order[query.place];
         for (i64 k = 0; k < n_waiting; ++k) {
             i64 other = of.order[waiting[k].place], pairs = of.sizes[query.place] * of.sizes[waiting[k].place];
-            f64 similarity = (f64)totals[k] / (f64)(pairs * n_clusterings);
+            f64 similarity = totals[k] / (f64)(pairs * n_clusterings);
             if (similarity >= query.least) query.list.add(other, similarity, pair_hash(row, other));
         }
     }
 
     // Write the weights of common labels times pairs of objects, added up in the order of the clusterings.
-    void add_up(const Query& query, const Candidate* waiting, Weight* totals) const {
+    void add_up(const Query& query, const Candidate* waiting, f64* totals) const {
+        const f64* weights = std::get<Vector<const f64>>(of.weights).data;
         using Floats = Native<f64, AT_ONCE>;
         const Code *a = row_of(waiting[0]), *b = row_of(waiting[1]), *c = row_of(waiting[2]), *d = row_of(waiting[3]);
         Floats pairs, sums = {};
@@ -262,7 +272,7 @@ private:
             Code label = query.labels[m];
             Native<Code, AT_ONCE> theirs = {a[m], b[m], c[m], d[m]};
             auto same = __builtin_convertvector(theirs == label, Native<i64, AT_ONCE>);
-            f64 weight = (f64)of.weights[of.starts[m] + label];
+            f64 weight = weights[of.starts[m] + label];
             sums += (Floats)((Native<i64, AT_ONCE>)(pairs * weight) & same);
         }
         for (i64 k = 0; k < AT_ONCE; ++k) totals[k] = sums[k];
@@ -270,7 +280,7 @@ private:
 
     const Code* row_of(const Candidate& one) const { return of.rows[one.place]; }
 
-    const Tiled<Code, Unit, Weight>& of;
+    const Tiled<Code, Unit>& of;
     const Components& components;
     i64 n_clusterings;
     f64 to_score;  // from a similarity to a score that it surely has
@@ -285,7 +295,7 @@ private:
 }  // namespace
 
 void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled) {
-    std::visit([&]<typename Code, typename Unit, typename Weight>(const Tiled<Code, Unit, Weight>& of) {
+    std::visit([&]<typename Code, typename Unit>(const Tiled<Code, Unit>& of) {
         auto codes = std::get<Matrix<const Code>>(columns);
         i64 rows_of_segment = SEGMENT * TILE, n_rows = of.n_rows(), n_clusterings = of.n_clusterings();
         over_ranges(of.n_segments(), LABEL_NS * (f64)(rows_of_segment * n_clusterings), [&](i64 begin, i64 end) {
@@ -313,16 +323,12 @@ void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled) {
 i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
                  const Shortlists& lists) {
     std::atomic<i64> compared = 0;
-    std::visit([&]<typename Code, typename Unit, typename Weight>(const Tiled<Code, Unit, Weight>& of) {
-        std::vector<i64> place(of.n_rows());
-        for (i64 i = 0; i < of.n_rows(); ++i) place[of.order[i]] = i;
-        std::vector<Asked> asked;
-        for (i64 i = 0; i < queries.size; ++i) asked.push_back({place[queries[i]], least[i]});
-        std::sort(asked.begin(), asked.end(), [](Asked a, Asked b) { return a.place < b.place; });
+    std::visit([&]<typename Code, typename Unit>(const Tiled<Code, Unit>& of) {
+        std::vector<Asked> asked = by_place(of.order, queries, least);
         Components components(component, of.order);
         f64 nanoseconds = COMPARISON_NS * (f64)LANES * (f64)of.n_rows() * (f64)of.n_clusterings();
         in_threads((queries.size + LANES - 1) / LANES, nanoseconds, [&](Ranges& ranges) {
-            NearestRows<Code, Unit, Weight> search(of, components, lists);
+            NearestRows<Code, Unit> search(of, components, lists);
             while (Range range = ranges.next())
                 for (i64 first = range.start * LANES; first < std::min(range.stop * LANES, queries.size); first += LANES)
                     compared += search.rebuild(&asked[first], std::min((i64)LANES, queries.size - first));

@@ -10,21 +10,22 @@ namespace gpuens {
 // The fields of gpuens.partition.linkage.nearest.Tiled. A missing label is one more cluster of each clustering, of weight 0: N_c
 // counts these, too. 64 adjacent tiles form a segment, and 64 adjacent segments a group.
 //
-// Weights are i64 ones, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight of 1, so that their
+// Weights are i64 ones, whose scores are exact, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight of 1, so that their
 // sums fit the type; ones are not rounded.
-template <typename Code, typename Unit, typename Weight>
+template <typename Code, typename Unit>
 struct Tiled {
     Matrix<Code> rows;         // (G, M): the labels of each row
     Matrix<Code> labels;       // (tiles M, 64): for each tile and clustering, the labels of the tile's rows
     Matrix<Unit> in_tiles;     // (segments N_c, 64): units of each cluster in each tile of a segment; 0 if no row has it
     Matrix<Unit> in_segments;  // (groups N_c, 64): the same for the segments of a group
     Vector<const Unit> units;  // (N_c,)
-    Vector<const Weight> weights;
+    Numbers<Vector> weights;   // (N_c,)
     Vector<const i64> starts;        // (M + 1,): the first cluster of each clustering
     Vector<const i64> chunks;        // first clusterings of parts of a table that fit a cache, and the end
     Vector<const i64> order, sizes;  // (G,): the number and the count of each row, as they are in tiles
     f64 scale;
 
+    bool exact() const { return std::holds_alternative<Vector<const i64>>(weights); }
     i64 n_rows() const { return rows.rows; }
     i64 n_clusterings() const { return rows.columns; }
     i64 n_clusters() const { return units.size; }
@@ -33,9 +34,7 @@ struct Tiled {
     i64 n_groups() const { return in_segments.rows / n_clusters(); }
 };
 
-using AnyTiled = std::variant<Tiled<u8, u8, i64>, Tiled<u8, u16, i64>, Tiled<u8, u16, f64>, Tiled<u8, u32, i64>,
-                              Tiled<u8, u32, f64>, Tiled<u16, u8, i64>, Tiled<u16, u16, i64>, Tiled<u16, u16, f64>,
-                              Tiled<u16, u32, i64>, Tiled<u16, u32, f64>, Tiled<u32, u8, i64>, Tiled<u32, u16, i64>,
-                              Tiled<u32, u16, f64>, Tiled<u32, u32, i64>, Tiled<u32, u32, f64>>;
+using AnyTiled = std::variant<Tiled<u8, u8>, Tiled<u8, u16>, Tiled<u8, u32>, Tiled<u16, u8>, Tiled<u16, u16>,
+                              Tiled<u16, u32>, Tiled<u32, u8>, Tiled<u32, u16>, Tiled<u32, u32>>;
 
 }  // namespace gpuens

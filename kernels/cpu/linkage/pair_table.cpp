@@ -12,10 +12,10 @@ namespace {
 constexpr f64 COMPARISON_NS = 1e-2;  // of one label
 
 // 64 regions at a time are compared with the rows of these and of all later regions.
-template <typename Unit, typename Count, typename Weight>
+template <typename Unit, typename Weight>
 class PairUnits {
 public:
-    PairUnits(const RowsOfRegions& with_, const RowIndex& index_, const RegionTables<Count, Weight>& tables_, UnitScale scale_)
+    PairUnits(const RowsOfRegions& with_, const RowIndex& index_, const RegionTables<Weight>& tables_, UnitScale scale_)
         : with(with_), index(index_), tables(tables_), chunks(tables_.chunks), scale(scale_),
           n_batch(chunks.rows_in_batch(with.n_rows())), table(chunks.rows_of_tables() * LANES), sums(n_batch * LANES) {}
 
@@ -71,7 +71,7 @@ private:
 
     const RowsOfRegions& with;
     const RowIndex& index;
-    const RegionTables<Count, Weight>& tables;
+    const RegionTables<Weight>& tables;
     const Chunks& chunks;
     UnitScale scale;
     i64 n_batch, width = 0;
@@ -98,23 +98,23 @@ void mirror(i64 begin, i64 end, Matrix<u16> units) {
 
 }  // namespace
 
-void fill_units(Vector<const i64> active, Members members, RowIndex index, AnyRegions regions,
+void fill_units(Vector<const i64> active, Members members, RowIndex index, Regions regions,
                 Numbers<Vector> weights, UnitScale scale, Matrix<u16> units) {
     RowsOfRegions with({active.begin(), active.end()}, members, index);
     i64 n_blocks = (with.n_regions() + LANES - 1) / LANES;
     const Chunks& chunks = scale.in_bytes ? index.of_bytes : index.of_words;
-    std::visit([&]<typename Count, typename Weight>(const Regions<Count>& of, Vector<const Weight> worth) {
-        RegionTables<Count, Weight> tables{of, worth.data, index.offsets, chunks};
+    std::visit([&]<typename Weight>(Vector<const Weight> worth) {
+        RegionTables<Weight> tables{regions, worth.data, index.offsets, chunks};
         auto fill = [&]<typename Unit>(Unit) {
             f64 nanoseconds = COMPARISON_NS * 0.5 * (f64)LANES * (f64)with.n_rows() * (f64)index.n_clusterings();
             in_threads(n_blocks, nanoseconds, [&](Ranges& ranges) {
-                PairUnits<Unit, Count, Weight> pairs(with, index, tables, scale);
+                PairUnits<Unit, Weight> pairs(with, index, tables, scale);
                 while (Range range = ranges.next())
                     for (i64 block = range.start; block < range.stop; ++block) pairs.fill(block, units);
             });
         };
         scale.in_bytes ? fill((u8)0) : fill((u16)0);
-    }, regions, weights);
+    }, weights);
     over_ranges(n_blocks, (f64)LANES * (f64)units.rows, [&](i64 begin, i64 end) { mirror(begin, end, units); });
 }
 

@@ -13,24 +13,21 @@ namespace {
 constexpr i64 AT_ONCE = 32;    // rows laid out together: a clustering's labels are adjacent in memory
 constexpr f64 ENTRY_NS = 1.0;  // an entry that is moved or merged
 
-template <typename Count>
-f64 nanoseconds(const Regions<Count>& regions, Vector<const i64> some) {
+f64 nanoseconds(const Regions& regions, Vector<const i64> some) {
     return ENTRY_NS * (f64)(entries_of(regions.length.data, some) / std::max(some.size, (i64)1) + 1);
 }
 
-template <typename Count>
-void copy(const Regions<Count>& from, i64 begin, const Regions<Count>& to, i64 at, i64 length) {
+void copy(const Regions& from, i64 begin, const Regions& to, i64 at, i64 length) {
     std::copy_n(from.clusters.data + begin, length, to.clusters.data + at);
     std::copy_n(from.counts.data + begin, length, to.counts.data + at);
 }
 
 // Write the union of regions a and b from entry `at` on; return its length.
-template <typename Count>
-i64 merge(const Regions<Count>& regions, i64 a, i64 b, i64 begin) {
+i64 merge(const Regions& regions, i64 a, i64 b, i64 begin) {
     const i32* cluster = regions.clusters.data;
-    const Count* count = regions.counts.data;
+    const i32* count = regions.counts.data;
     i32* to = regions.clusters.data + begin;
-    Count* counted = regions.counts.data + begin;
+    i32* counted = regions.counts.data + begin;
     i64 i = regions.start[a], j = regions.start[b], at = 0;
     i64 end_a = i + regions.length[a], end_b = j + regions.length[b];
     while (i < end_a && j < end_b) {  // the loop has no branches, because processors could not predict them
@@ -49,27 +46,26 @@ i64 merge(const Regions<Count>& regions, i64 a, i64 b, i64 begin) {
 
 }  // namespace
 
-void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, AnyRegions regions) {
-    std::visit([&]<typename Code, typename Count>(Matrix<const Code> codes, const Regions<Count>& of) {
+void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, Regions regions) {
+    std::visit([&]<typename Code>(Matrix<const Code> codes) {
         over_ranges(codes.columns, 2.0 * (f64)codes.rows, [&](i64 begin, i64 end) {
             for (i64 low = begin; low < end; low += AT_ONCE) {
                 i64 n = std::min(AT_ONCE, end - low), at[AT_ONCE];
-                std::copy_n(of.start.data + low, n, at);
+                std::copy_n(regions.start.data + low, n, at);
                 for (i64 m = 0; m < codes.rows; ++m) {
                     const Code* labels = codes[m] + low;
                     for (i64 i = 0; i < n; ++i) {
                         if (labels[i] == MISSING(Code)) continue;
-                        of.clusters[at[i]] = (i32)(offsets[m] + labels[i]);
-                        of.counts[at[i]++] = (Count)of.size[low + i];
+                        regions.clusters[at[i]] = (i32)(offsets[m] + labels[i]);
+                        regions.counts[at[i]++] = (i32)regions.size[low + i];
                     }
                 }
             }
         });
-    }, columns, regions);
+    }, columns);
 }
 
-template <typename Count>
-static void move_histograms(const Regions<Count>& regions, const Regions<Count>& roomy, Vector<const i64> live) {
+void move_histograms(const Regions& regions, const Regions& roomy, Vector<const i64> live) {
     i64 at = roomy.used[0];
     for (i64 r : live) {
         roomy.start[r] = at;
@@ -83,8 +79,7 @@ static void move_histograms(const Regions<Count>& regions, const Regions<Count>&
     });
 }
 
-template <typename Count>
-static void compact(const Regions<Count>& regions, Vector<const i64> live) {
+void compact(const Regions& regions, Vector<const i64> live) {
     // in the order of the arena, so that no histogram is overwritten before it moves
     std::vector<i64> sorted(live.begin(), live.end()), lengths;
     std::sort(sorted.begin(), sorted.end(), [&](i64 a, i64 b) { return regions.start[a] < regions.start[b]; });
@@ -102,8 +97,7 @@ static void compact(const Regions<Count>& regions, Vector<const i64> live) {
     regions.used[0] = at;
 }
 
-template <typename Count>
-static void merge_histograms(const Regions<Count>& regions, Vector<const i64> kept, Vector<const i64> absorbed) {
+void merge_histograms(const Regions& regions, Vector<const i64> kept, Vector<const i64> absorbed) {
     std::vector<i64> begins(kept.size + 1, regions.used[0]);
     for (i64 p = 0; p < kept.size; ++p)
         begins[p + 1] = begins[p] + regions.length[kept[p]] + regions.length[absorbed[p]];
@@ -120,19 +114,6 @@ static void merge_histograms(const Regions<Count>& regions, Vector<const i64> ke
     });
     // a union can be shorter than the room made for it; only the room after the last union is used again
     if (kept.size) regions.used[0] = begins[kept.size - 1] + regions.length[kept[kept.size - 1]];
-}
-
-void move_histograms(AnyRegions regions, AnyRegions roomy, Vector<const i64> live) {
-    std::visit([&](const auto& of) { move_histograms(of, std::get<std::remove_cvref_t<decltype(of)>>(roomy), live); },
-               regions);
-}
-
-void compact(AnyRegions regions, Vector<const i64> live) {
-    std::visit([&](const auto& of) { compact(of, live); }, regions);
-}
-
-void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i64> absorbed) {
-    std::visit([&](const auto& of) { merge_histograms(of, kept, absorbed); }, regions);
 }
 
 }  // namespace gpuens

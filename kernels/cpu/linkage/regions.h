@@ -10,13 +10,12 @@
 namespace gpuens {
 
 // Histograms of G regions in one arena, whose end is free from entry used[0] on (gpuens/partition/linkage/regions.py).
-template <typename Count>
 struct Regions {
     Vector<i32> clusters;
-    Vector<Count> counts;
+    Vector<i32> counts;
     Vector<i64> start, length, size, used;
 
-    operator Histograms<Count>() const { return {clusters.data, counts.data, start.data, length.data, size.data}; }
+    operator Histograms() const { return {clusters.data, counts.data, start.data, length.data, size.data}; }
 };
 
 // The number of entries of some regions.
@@ -25,8 +24,6 @@ inline i64 entries_of(const i64* length, Vector<const i64> some) {
     for (i64 r : some) n += length[r];
     return n;
 }
-
-using AnyRegions = std::variant<Regions<i32>, Regions<i64>>;
 
 // Whole weights are 1 and not read from memory.
 template <typename Weight>
@@ -38,46 +35,45 @@ Weight weight_of(const Weight* weights, i64 cluster) {
 }
 
 // `total` plus sum_c w_c n_A[c] n_R[c], term after term, from the dense histogram `held` of A and entries of R.
-template <typename Count, typename Weight>
-Weight plus_shared(Weight total, const Histograms<Count>& of, i64 begin, i64 end, const Count* held,
+template <typename Weight>
+Weight plus_shared(Weight total, const Histograms& of, i64 begin, i64 end, const i32* held,
                    const Weight* weights) {
     const i32* clusters = of.clusters;
-    const Count* counts = of.counts;
+    const i32* counts = of.counts;
     for (i64 e = begin; e < end; ++e)
         total += weight_of(weights, clusters[e]) * (Weight)((i64)held[clusters[e]] * (i64)counts[e]);
     return total;
 }
 
 // sum_c w_c n_A[c] n_R[c] of the dense histogram of A and region r.
-template <typename Count, typename Weight>
-Weight shared_with(const Histograms<Count>& of, i64 r, const Count* held, const Weight* weights) {
+template <typename Weight>
+Weight shared_with(const Histograms& of, i64 r, const i32* held, const Weight* weights) {
     return plus_shared((Weight)0, of, of.start[r], of.start[r] + of.length[r], held, weights);
 }
 
 // The dense histogram (N_c,) of one region at a time; zeros in between.
-template <typename Count>
 class Held {
 public:
     explicit Held(i64 n_clusters) : counts(n_clusters) {}
 
-    void lay(const Histograms<Count>& of, i64 a) {
+    void lay(const Histograms& of, i64 a) {
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) counts[of.clusters[e]] = of.counts[e];
     }
-    void clear(const Histograms<Count>& of, i64 a) {
+    void clear(const Histograms& of, i64 a) {
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) counts[of.clusters[e]] = 0;
     }
-    const Count* data() const { return counts.data(); }
+    const i32* data() const { return counts.data(); }
     explicit operator bool() const { return !counts.empty(); }
 
 private:
-    std::vector<Count> counts;
+    std::vector<i32> counts;
 };
 
 // Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the true one.
-template <typename Weight, typename Bound>
+template <typename Weight>
 struct Diagonal {
     Vector<const Weight> weights;   // (N_c,), ones if whole numbers
-    Vector<const Bound> bounding;  // (N_c,)
+    Vector<const f32> bounding;    // (N_c,)
     f64 unit;
     i64 n_clusterings;
 
@@ -85,12 +81,12 @@ struct Diagonal {
     bool whole() const { return std::is_same_v<Weight, i64>; }
 };
 
-using AnyDiagonal = std::variant<Diagonal<i64, f32>, Diagonal<f64, f32>, Diagonal<f64, f64>>;
+using AnyDiagonal = std::variant<Diagonal<i64>, Diagonal<f64>>;
 
 // Exact similarities of regions under a diagonal S.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct Similarities {
-    Histograms<Count> of;
+    Histograms of;
     const Weight* weights;
     i64 n_clusterings;
 
@@ -99,23 +95,22 @@ struct Similarities {
     f64 operator()(i64 a, i64 b) const { return similarity_of(of, Weighting<Weight>{weights, 0, n_clusterings}, a, b); }
 
     // The same bits by the dense histogram of region a, unless a search in the longer histogram is quicker.
-    f64 with(const Held<Count>& held, i64 a, i64 b) const {
+    f64 with(const Held& held, i64 a, i64 b) const {
         if (!held || of.length[b] > 8 * of.length[a]) return (*this)(a, b);
         return mean(shared_with(of, b, held.data(), weights), a, b);
     }
 
     // The same bits by the dense histograms of both, with one look-up per entry of the shorter one.
-    f64 of_laid(const Held<Count>& held, i64 a, const Count* laid, i64 b) const {
+    f64 of_laid(const Held& held, i64 a, const i32* laid, i64 b) const {
         bool shorter = of.length[a] < of.length[b];
         return mean(shared_with(of, shorter ? a : b, shorter ? laid : held.data(), weights), a, b);
     }
 };
 
 // Dense histograms (n, N_c) of some large regions, which are in many comparisons.
-template <typename Count>
 class Laid {
 public:
-    Laid(const Histograms<Count>& of, std::vector<i64> some_, i64 n_clusters_)
+    Laid(const Histograms& of, std::vector<i64> some_, i64 n_clusters_)
         : some(std::move(some_)), n_clusters(n_clusters_), counts(some.size() * n_clusters_) {
         for (std::size_t i = 0; i < some.size(); ++i)
             for (i64 e = of.start[some[i]]; e < of.start[some[i]] + of.length[some[i]]; ++e)
@@ -123,28 +118,27 @@ public:
     }
     i64 n() const { return (i64)some.size(); }
     i64 region(i64 i) const { return some[i]; }
-    const Count* operator[](i64 i) const { return counts.data() + i * n_clusters; }
+    const i32* operator[](i64 i) const { return counts.data() + i * n_clusters; }
 
 private:
     std::vector<i64> some;
     i64 n_clusters;
-    std::vector<Count> counts;
+    std::vector<i32> counts;
 };
 
 // The same, found by region.
-template <typename Count>
 class Longest {
 public:
-    Longest(const Histograms<Count>& of, std::vector<i64> some, i64 n_clusters, i64 n_regions)
+    Longest(const Histograms& of, std::vector<i64> some, i64 n_clusters, i64 n_regions)
         : laid(of, some, n_clusters), at(n_regions, -1) {
         for (std::size_t i = 0; i < some.size(); ++i) at[some[i]] = (i32)i;
     }
 
     // The dense histogram of region r, null if it has none.
-    const Count* operator[](i64 r) const { return at[r] < 0 ? nullptr : laid[at[r]]; }
+    const i32* operator[](i64 r) const { return at[r] < 0 ? nullptr : laid[at[r]]; }
 
 private:
-    Laid<Count> laid;
+    Laid laid;
     std::vector<i32> at;
 };
 

@@ -133,19 +133,17 @@ void ReverseNeighbors::pair_up(const State& state, const i64* length) {
     state[State::ROUNDS] += !kept.empty();
 }
 
-void ReverseNeighbors::update_lists(const State& state, const AnyRegions& regions, const AnyWeighting& weighting,
+void ReverseNeighbors::update_lists(const State& state, const Regions& regions, const AnyWeighting& weighting,
                                     const Tolerance& tolerance, const Shortlists& lists) {
     i64 merges = state[State::MERGES], pairs = state[State::PAIRS];
     Vector<const i64> kept{state.kept.data + merges - pairs, pairs};
     Vector<const i64> absorbed{state.absorbed.data + merges - pairs, pairs};
-    std::visit([&](const auto& of) {
-        due = heaps.meet(kept, absorbed, of.size.data);
-        for (i64 a : due) state.nearest[a] = UNKNOWN;
-        due.insert(due.end(), kept.begin(), kept.end());
-        sort_by(place, due);
-        gpuens::update_lists(span(due), state, regions, weighting, tolerance, certain, lists);
-        for (i64 a : kept) state[State::ENTRIES] += of.length[a];
-    }, regions);
+    due = heaps.meet(kept, absorbed, regions.size.data);
+    for (i64 a : due) state.nearest[a] = UNKNOWN;
+    due.insert(due.end(), kept.begin(), kept.end());
+    sort_by(place, due);
+    gpuens::update_lists(span(due), state, regions, weighting, tolerance, certain, lists);
+    for (i64 a : kept) state[State::ENTRIES] += regions.length[a];
 }
 
 }  // namespace gpuens

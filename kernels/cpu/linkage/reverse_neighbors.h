@@ -61,7 +61,7 @@ public:
     void pair_up(const State& state, const i64* length);
 
     // Update the lists of regions that become due: unions, and followers whose nearest may have changed.
-    void update_lists(const State& state, const AnyRegions& regions, const AnyWeighting& weighting,
+    void update_lists(const State& state, const Regions& regions, const AnyWeighting& weighting,
                       const Tolerance& tolerance, const Shortlists& lists);
 
     // Two regions are each other's nearest.

@@ -20,9 +20,9 @@ constexpr f64 UPDATE_NS = 2'000;  // a list
 // --- similarities of the regions in lists -----------------------------------------------------------------------------
 
 // Any similarity but that of a diagonal S.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct OfPairs {
-    Histograms<Count> of;
+    Histograms of;
     Weighting<Weight> by;
 
     f64 similarity(i64 a, i64 b) const { return similarity_of(of, by, a, b); }
@@ -38,10 +38,10 @@ struct OfPairs {
     void end(Write&&) {}
 };
 
-template <typename Count, typename Weight>
+template <typename Weight>
 class OfHistograms {
 public:
-    OfHistograms(const Similarities<Count, Weight>& exact_, const Longest<Count>& longest_, i64 n_held)
+    OfHistograms(const Similarities<Weight>& exact_, const Longest& longest_, i64 n_held)
         : exact(exact_), longest(longest_), held(n_held), none(0) {}
 
     f64 similarity(i64 a, i64 b) const { return exact.with(laid ? held : none, a, b); }
@@ -77,7 +77,7 @@ public:
         const auto& of = exact.of;
         const Weight* weights = exact.weights;
         i64 common = of.length[waiting[0].a], start[AT_ONCE];
-        const Count* with[AT_ONCE];
+        const i32* with[AT_ONCE];
         Weight totals[AT_ONCE] = {};
         for (i64 i = 0; i < AT_ONCE; ++i) {
             common = std::min(common, of.length[waiting[i].a]);
@@ -103,9 +103,9 @@ private:
         i64 a, place, r;
     };
 
-    Similarities<Count, Weight> exact;
-    const Longest<Count>& longest;
-    Held<Count> held, none;
+    Similarities<Weight> exact;
+    const Longest& longest;
+    Held held, none;
     bool laid = false;
     Pair waiting[AT_ONCE];
     i64 n_waiting = 0;
@@ -250,8 +250,7 @@ private:
 
 // The regions that merged in this round and have most entries, as many as there is room for. These few regions are in many
 // lists, and the regions that have these lists mostly have fewer entries.
-template <typename Count>
-std::vector<i64> longest_merged(const State& state, const Histograms<Count>& of, i64 n_clusterings, i64 n_clusters) {
+std::vector<i64> longest_merged(const State& state, const Histograms& of, i64 n_clusterings, i64 n_clusters) {
     std::vector<i64> merged;
     for (i64 p = state[State::MERGES] - state[State::PAIRS]; p < state[State::MERGES]; ++p)
         if (of.length[state.kept[p]] > n_clusterings) merged.push_back(state.kept[p]);
@@ -311,12 +310,10 @@ void look_up(Vector<const i64> some, const State& state, const i64* size, f64 no
     state[State::UNKNOWNS] = unknown;
 }
 
-void look_up(State state, AnyRegions regions, f64 nothing, Shortlists lists) {
-    std::visit([&](const auto& of) {
-        Certain certain(state.nearest.size, 0.0);
-        look_up(state.current(), state, of.size.data, nothing, certain, lists);
-        state[State::ENTRIES] = entries_of(of.length.data, state.current());
-    }, regions);
+void look_up(State state, Regions regions, f64 nothing, Shortlists lists) {
+    Certain certain(state.nearest.size, 0.0);
+    look_up(state.current(), state, regions.size.data, nothing, certain, lists);
+    state[State::ENTRIES] = entries_of(regions.length.data, state.current());
 }
 
 void take_first_listed(Vector<const i64> some, State state, Tolerance tolerance, Shortlists lists) {
@@ -349,31 +346,31 @@ void pair_up(State state) {
     state[State::ROUNDS] += merges > before;
 }
 
-void update_lists(Vector<const i64> some, const State& state, const AnyRegions& regions, const AnyWeighting& weighting,
+void update_lists(Vector<const i64> some, const State& state, const Regions& regions, const AnyWeighting& weighting,
                   const Tolerance& tolerance, Certain& certain, const Shortlists& lists) {
     for (i64 p = state[State::MERGES] - state[State::PAIRS]; p < state[State::MERGES]; ++p)
         certain.merged[state.kept[p]] = state[State::ROUNDS];
     bool ratio = !weighting.n_clusterings;
     i64 n_clusterings = weighting.n_clusterings.value_or(0);
-    std::visit([&]<typename Count, typename Weights>(const Regions<Count>& regions, const Weights& weights) {
+    std::visit([&]<typename Weights>(const Weights& weights) {
         using Weight = std::remove_cvref_t<decltype(*weights.data)>;
-        Histograms<Count> of = regions;
+        Histograms of = regions;
         if constexpr (requires { weights.columns; }) {
-            OfPairs<Count, Weight> scores{of, {weights.data, weights.columns, n_clusterings}};
+            OfPairs<Weight> scores{of, {weights.data, weights.columns, n_clusterings}};
             update_each(some, state, tolerance, certain, lists, ratio, of.size, [&] { return scores; });
         } else {
             i64 n_clusters = weights.size;
-            Longest<Count> longest(of, longest_merged(state, of, n_clusterings, n_clusters), n_clusters,
+            Longest longest(of, longest_merged(state, of, n_clusterings, n_clusters), n_clusters,
                                    state.nearest.size);
-            Similarities<Count, Weight> exact{of, weights.data, n_clusterings};
+            Similarities<Weight> exact{of, weights.data, n_clusterings};
             i64 n_held = n_clusters <= CLEARED * some.size ? n_clusters : 0;
             update_each(some, state, tolerance, certain, lists, ratio, of.size,
-                        [&] { return OfHistograms<Count, Weight>(exact, longest, n_held); });
+                        [&] { return OfHistograms<Weight>(exact, longest, n_held); });
         }
-    }, regions, weighting.weights);
+    }, weighting.weights);
 }
 
-void update_lists(State state, AnyRegions regions, AnyWeighting weighting, Tolerance tolerance, Shortlists lists) {
+void update_lists(State state, Regions regions, AnyWeighting weighting, Tolerance tolerance, Shortlists lists) {
     Certain certain(state.nearest.size, 0.0);
     update_lists(state.current(), state, regions, weighting, tolerance, certain, lists);
     state[State::UNKNOWNS] = state[State::ENTRIES] = 0;  // as after the kernel, to whose counts that of look_up adds

@@ -74,7 +74,7 @@ void look_up(Vector<const i64> some, const State& state, const i64* size, f64 no
              const Shortlists& lists);
 
 // Update the lists of `some` by the merges of this round.
-void update_lists(Vector<const i64> some, const State& state, const AnyRegions& regions, const AnyWeighting& weighting,
+void update_lists(Vector<const i64> some, const State& state, const Regions& regions, const AnyWeighting& weighting,
                   const Tolerance& tolerance, Certain& certain, const Shortlists& lists);
 
 }  // namespace gpuens

@@ -16,15 +16,15 @@ constexpr i64 EXACT = 256;         // number of objects up to which 16-bit sums 
 constexpr f64 LOWERED = 1.0 - 1e-9;  // so that rounding never makes a floor higher than a score that ties with it
 
 // What all searches compare with.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct Compared {
     RowsOfRegions rows;             // of small regions
-    Laid<Count> laid;               // large regions
+    Laid laid;               // large regions
     std::vector<f32> per_object;  // for each small region: 1 / size, raised by the rounding of a total of its rows
     const RowIndex& index;
-    Similarities<Count, Weight> exact;
+    Similarities<Weight> exact;
 
-    Compared(Apart apart, const Members& members, const RowIndex& index_, const Similarities<Count, Weight>& exact_,
+    Compared(Apart apart, const Members& members, const RowIndex& index_, const Similarities<Weight>& exact_,
              i64 n_clusters)
         : rows(std::move(apart.small), members, index_), laid(exact_.of, std::move(apart.large), n_clusters),
           index(index_), exact(exact_) {
@@ -38,13 +38,13 @@ struct Compared {
 template <typename Unit>
 using SumOf = std::conditional_t<std::is_same_v<Unit, u8>, u8, u32>;
 
-template <typename Unit, typename Count, typename Weight>
+template <typename Unit, typename Weight>
 class RowSearch {
     using Sum = SumOf<Unit>;
     static constexpr bool WHOLE_WEIGHTS = std::is_same_v<Weight, i64>;
 
 public:
-    RowSearch(const Compared<Count, Weight>& with_, const Shortlists& lists, i64 n_clusters)
+    RowSearch(const Compared<Weight>& with_, const Shortlists& lists, i64 n_clusters)
         : with(with_), of(with.exact.of), weights(with.exact.weights), n_clusterings(with.index.n_clusterings()),
           chunks(std::is_same_v<Unit, u8> ? with.index.of_bytes : with.index.of_words),
           n_batch(chunks.rows_in_batch(with.rows.n_rows())),
@@ -224,7 +224,7 @@ private:
 
     // Fill the table of some clusterings.
     void fill(Chunk part) {
-        RegionTables<Count, Weight> tables{of, weights, with.index.offsets, chunks};
+        RegionTables<Weight> tables{of, weights, with.index.offsets, chunks};
         std::fill(&table[0], &table[0] + (chunks.starts[part.end] - part.base) * LANES, (Unit)0);
         for (i64 j = 0; j < width; ++j) tables.lay(queries[j].region, queries[j].units, part, &table[j]);
         for (i64 j = 0; j < LANES; ++j) queries_per_unit[j] = queries[j].per_unit;
@@ -251,15 +251,15 @@ private:
         return units < __builtin_inf() ? units * LOWERED : 1.0;
     }
 
-    const Compared<Count, Weight>& with;
-    Histograms<Count> of;
+    const Compared<Weight>& with;
+    Histograms of;
     const Weight* weights;
     i64 n_clusterings, width = 0, compared = 0;
     Chunks chunks;
     i64 n_batch;
     Aligned<Unit> table;
     Aligned<Sum> sums;  // (n_batch, LANES)
-    Held<Count> held;
+    Held held;
     std::vector<Query> queries;
     u32 queries_per_unit[LANES];
     f32 total[LANES] = {};  // of the rows of a region
@@ -267,13 +267,13 @@ private:
     alignas(LINE) Sum least[LANES];
 };
 
-template <typename Unit, typename Count, typename Weight>
-i64 search_part(const std::vector<i64>& queries, const Compared<Count, Weight>& with, const Shortlists& lists,
+template <typename Unit, typename Weight>
+i64 search_part(const std::vector<i64>& queries, const Compared<Weight>& with, const Shortlists& lists,
                 i64 n_clusters) {
     std::atomic<i64> compared{0};
     i64 n = (i64)queries.size(), n_blocks = (n + LANES - 1) / LANES;
     in_threads(n_blocks, (f64)(with.rows.n_rows() * with.index.n_clusterings() + 1), [&](Ranges& ranges) {
-        RowSearch<Unit, Count, Weight> search(with, lists, n_clusters);
+        RowSearch<Unit, Weight> search(with, lists, n_clusters);
         while (Range range = ranges.next())
             for (i64 block = range.start; block < range.stop; ++block) {
                 i64 first = block * LANES;
@@ -286,19 +286,18 @@ i64 search_part(const std::vector<i64>& queries, const Compared<Count, Weight>& 
 }  // namespace
 
 i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
-    return std::visit([&]<typename Count, typename Weight, typename Bound>(const Regions<Count>& of,
-                                                                           const Diagonal<Weight, Bound>& by) {
+                const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
+    return std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
         i64 n_clusters = by.n_clusters();
-        Similarities<Count, Weight> exact{of, by.weights.data, by.n_clusterings};
-        Compared<Count, Weight> with(Apart(active, members, n_clusters), members, index, exact, n_clusters);
+        Similarities<Weight> exact{regions, by.weights.data, by.n_clusterings};
+        Compared<Weight> with(Apart(active, members, n_clusters), members, index, exact, n_clusters);
         std::vector<i64> few, others;  // queries of few objects, whose sums fit bytes
         for (i64 a : queries)
-            (by.whole() && of.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
+            (by.whole() && regions.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
         i64 compared = search_part<u16>(others, with, lists, n_clusters);
         if constexpr (std::is_same_v<Weight, i64>) compared += search_part<u8>(few, with, lists, n_clusters);
         return compared;
-    }, regions, diagonal);
+    }, diagonal);
 }
 
 }  // namespace gpuens

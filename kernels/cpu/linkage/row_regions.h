@@ -17,9 +17,9 @@
 namespace gpuens {
 
 // Tables of regions, with a column for each of 64.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct RegionTables {
-    Histograms<Count> of;
+    Histograms of;
     const Weight* weights;
     Vector<const i64> offsets;
     const Chunks& chunks;
@@ -44,6 +44,6 @@ struct RegionTables {
 // order of the rows, so that adjacent regions are similar. As in search_regions, a full list holds active regions with current
 // similarities.
 i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
+                const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
 
 }  // namespace gpuens

@@ -23,8 +23,7 @@ struct Tiles {
     i64 end(i64 t) const { return std::min((t + 1) * length, active.size); }
 };
 
-template <typename Count>
-Tiles tiles_of(const Histograms<Count>& of, Vector<const i64> active, i64 n_clusters, i64 most) {
+Tiles tiles_of(const Histograms& of, Vector<const i64> active, i64 n_clusters, i64 most) {
     i64 length = std::max(TILE, (active.size * n_clusters + most - 1) / most);
     std::vector<i64> bounds;
     for (i64 at = 0; at < active.size; at += length) bounds.push_back(at);
@@ -32,10 +31,10 @@ Tiles tiles_of(const Histograms<Count>& of, Vector<const i64> active, i64 n_clus
     return {active, length, Ceilings(of, active, {bounds.data(), (i64)bounds.size()}, n_clusters)};
 }
 
-template <typename Count, typename Weight, typename Bound>
+template <typename Weight>
 class Search {
 public:
-    Search(const Histograms<Count>& of_, const Diagonal<Weight, Bound>& by_, const Tiles& tiles_, const Shortlists& lists)
+    Search(const Histograms& of_, const Diagonal<Weight>& by_, const Tiles& tiles_, const Shortlists& lists)
         : of(of_), by(by_), tiles(tiles_), n_tiles(tiles.ceilings.n_tiles),
           exact{of, by.weights.data, by.n_clusterings}, table(by.n_clusters() * FLOAT_LANES),
           reach(FLOAT_LANES * n_tiles), wanted(new bool[n_tiles]), visited(new bool[n_tiles]) {
@@ -47,7 +46,7 @@ public:
         width = width_;
         compared = 0;
         for (i64 j = 0; j < width; ++j) begin(j, regions[j]);
-        for (i64 j = width; j < FLOAT_LANES; ++j) floor[j] = std::numeric_limits<Bound>::infinity();
+        for (i64 j = width; j < FLOAT_LANES; ++j) floor[j] = std::numeric_limits<f32>::infinity();
         std::fill(visited.get(), visited.get() + n_tiles, false);
         for (bool more = true; more; more = lower()) visit_band();
         for (i64 j = 0; j < width; ++j) end(j);
@@ -59,10 +58,10 @@ private:
         Query(i64 n_clusters, const Shortlists& lists) : held(n_clusters), list(lists) {}
 
         i64 region = -1;
-        Held<Count> held;
+        Held held;
         Shortlist list;
         f64 to_reach = 0;  // from a similarity to the smallest reach and score of it, despite rounding
-        Bound low = 0;     // the least reach of a tile in this band
+        f32 low = 0;     // the least reach of a tile in this band
     };
 
     void begin(i64 j, i64 a) {
@@ -73,17 +72,17 @@ private:
         query.held.lay(of, a);
         for (i64 e = begin; e < begin + n; ++e)
             table[of.clusters[e] * FLOAT_LANES + j] =
-                (Bound)((f64)by.bounding[of.clusters[e]] * ((f64)of.counts[e] / (f64)of.size[a]));
+                (f32)((f64)by.bounding[of.clusters[e]] * ((f64)of.counts[e] / (f64)of.size[a]));
         be_worth(of, a, by, worth.data());
-        Bound best = reach_tiles(of.clusters + begin, worth.data(), n, tiles.ceilings, &reach[j * n_tiles]);
+        f32 best = reach_tiles(of.clusters + begin, worth.data(), n, tiles.ceilings, &reach[j * n_tiles]);
         compared += n * n_tiles;
         query.to_reach = by.unit * (f64)by.n_clusterings * lowered_by_rounding(n);
-        query.low = (Bound)0.75 * best;
+        query.low = (f32)0.75 * best;
         floor[j] = floor_of(query, query.list.begin(a));
     }
 
-    Bound floor_of(const Query& query, f64 similarity) const {
-        return std::max(SMALLEST<Bound>, (Bound)(similarity * query.to_reach));
+    f32 floor_of(const Query& query, f64 similarity) const {
+        return std::max(SMALLEST, (f32)(similarity * query.to_reach));
     }
 
     // A tile is skipped
@@ -132,7 +131,7 @@ private:
         for (i64 j = 0; j < width; ++j) {
             if (queries[j].low <= floor[j]) continue;
             more = true;
-            queries[j].low *= (Bound)0.75;
+            queries[j].low *= (f32)0.75;
         }
         return more;
     }
@@ -145,22 +144,22 @@ private:
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) table[of.clusters[e] * FLOAT_LANES + j] = 0;
     }
 
-    Histograms<Count> of;
-    Diagonal<Weight, Bound> by;
+    Histograms of;
+    Diagonal<Weight> by;
     const Tiles& tiles;
     i64 n_tiles, width = 0, compared = 0;
-    Similarities<Count, Weight> exact;
+    Similarities<Weight> exact;
     std::vector<Query> queries;
-    Aligned<Bound> table;  // (N_c, 16)
-    std::vector<Bound> reach, worth;
+    Aligned<f32> table;  // (N_c, 16)
+    std::vector<f32> reach, worth;
     std::unique_ptr<bool[]> wanted, visited;
-    Bound limits[FLOAT_LANES];
-    alignas(LINE) Bound floor[FLOAT_LANES], sums[FLOAT_LANES];  // floor: the smallest score that is computed exactly
+    f32 limits[FLOAT_LANES];
+    alignas(LINE) f32 floor[FLOAT_LANES], sums[FLOAT_LANES];  // floor: the smallest score that is computed exactly
 };
 
-template <typename Count, typename Weight, typename Bound>
-i64 search_all(Vector<const i64> queries, Vector<const i64> active, const Histograms<Count>& of,
-                   const Diagonal<Weight, Bound>& by, const Shortlists& lists, i64 most_ceilings) {
+template <typename Weight>
+i64 search_all(Vector<const i64> queries, Vector<const i64> active, const Histograms& of,
+               const Diagonal<Weight>& by, const Shortlists& lists, i64 most_ceilings) {
     // without ceilings, a search costs so much; computing ceilings must not cost more
     i64 entries = 0;
     for (i64 r : active) entries += of.length[r];
@@ -172,7 +171,7 @@ i64 search_all(Vector<const i64> queries, Vector<const i64> active, const Histog
     std::atomic<i64> compared{0};
     i64 n_blocks = (queries.size + FLOAT_LANES - 1) / FLOAT_LANES;
     in_threads(n_blocks, (f64)(16 * entries / 8), [&](Ranges& ranges) {
-        Search<Count, Weight, Bound> search(of, by, tiles, lists);
+        Search<Weight> search(of, by, tiles, lists);
         while (Range range = ranges.next())
             for (i64 block = range.start; block < range.stop; ++block) {
                 i64 first = block * FLOAT_LANES;
@@ -184,11 +183,10 @@ i64 search_all(Vector<const i64> queries, Vector<const i64> active, const Histog
 
 }  // namespace
 
-i64 search_regions(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, AnyDiagonal diagonal,
+i64 search_regions(Vector<const i64> queries, Vector<const i64> active, Regions regions, AnyDiagonal diagonal,
                    Shortlists lists, i64 most_ceilings) {
-    return std::visit([&]<typename Count>(const Regions<Count>& of, const auto& by) {
-        return search_all(queries, active, (Histograms<Count>)of, by, lists, most_ceilings);
-    }, regions, diagonal);
+    return std::visit([&](const auto& by) { return search_all(queries, active, regions, by, lists, most_ceilings); },
+                      diagonal);
 }
 
 }  // namespace gpuens

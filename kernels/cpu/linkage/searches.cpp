@@ -29,8 +29,8 @@ Costs costs(i64 n_queries, i64 asked, Extent extent, f64 left, i64 rows_in_tiles
             (CEILING + entry * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
 }
 
-i64 Searches::search(Vector<const i64> queries, const State& state, const AnyRegions& regions, i64 n_entries) {
-    const i64* length = std::visit([](const auto& all) { return all.length.data; }, regions);
+i64 Searches::search(Vector<const i64> queries, const State& state, const Regions& regions, i64 n_entries) {
+    const i64* length = regions.length.data;
     Vector<const i64> active = state.current();
     i64 asked = 0;
     for (i64 a : queries) asked += length[a];

@@ -50,7 +50,7 @@ public:
         : of(of_), left(left_), sizes(sizes_), only(only_) {}
 
     // Rebuild the lists of the queries; return the number of comparisons. Active regions have so many entries in total.
-    i64 search(Vector<const i64> queries, const State& state, const AnyRegions& regions, i64 n_entries);
+    i64 search(Vector<const i64> queries, const State& state, const Regions& regions, i64 n_entries);
 
     i64 used[3] = {};  // searches of each kind
 

@@ -67,7 +67,6 @@ private:
 };
 
 // Dense histograms of long unions, which are near many regions.
-template <typename Count>
 class LongUnions {
 public:
     LongUnions(i64 n, i64 n_clusters_) : n_clusters(n_clusters_), at(n, -1), counts(std::min(n, LAID / n_clusters)) {
@@ -75,15 +74,15 @@ public:
     }
 
     // The dense histogram of the region at place p, null if it has none.
-    const Count* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
+    const i32* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
 
     // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than `least`
     // entries and there is room.
-    void unite(i64 p, i64 q, const Histograms<Count>& of, i64 a, i64 least) {
+    void unite(i64 p, i64 q, const Histograms& of, i64 a, i64 least) {
         if (at[q] >= 0 && at[p] < 0) {
             at[p] = at[q];
         } else if (at[q] >= 0) {
-            std::fill(counts[at[q]].begin(), counts[at[q]].end(), (Count)0);
+            std::fill(counts[at[q]].begin(), counts[at[q]].end(), (i32)0);
             free.push_back(at[q]);
         }
         at[q] = -1;
@@ -101,25 +100,25 @@ private:
     i64 n_clusters;
     std::vector<i64> at;    // the histogram of the region at each place, -1 for none
     std::vector<i64> free;  // unused histograms, all zeros
-    std::vector<std::vector<Count>> counts;
+    std::vector<std::vector<i32>> counts;
 };
 
 // What all threads read while regions are searched.
-template <typename Count, typename Weight>
+template <typename Weight>
 struct Table {
     PairSums sums;
-    Similarities<Count, Weight> exact;
-    LongUnions<Count> longest;
+    Similarities<Weight> exact;
+    LongUnions longest;
     std::vector<i64> place, ids;  // the place of each region, and the region at each place
     f64 unit;                     // the least number of units of a similarity of 1
     i64 n_clusters;
 };
 
 // Chooses the nearest of some regions by exact similarities, as far as bounds leave more than one.
-template <typename Count, typename Weight>
+template <typename Weight>
 class Chooser {
 public:
-    explicit Chooser(const Table<Count, Weight>& table_) : table(table_), held(0) {}
+    explicit Chooser(const Table<Weight>& table_) : table(table_), held(0) {}
 
     // Begin with region a, whose nearest region has a similarity of at least so many units.
     void begin(i64 a_, f64 least_) {
@@ -151,19 +150,19 @@ private:
     // The same bits, whichever histogram is dense.
     f64 similarity_with(i64 r) {
         const auto& of = table.exact.of;
-        const Count* dense = table.longest[table.place[r]];
+        const i32* dense = table.longest[table.place[r]];
         if (dense && of.length[a] <= of.length[r])
             return table.exact.mean(shared_with(of, a, dense, table.exact.weights), a, r);
         if (!laid) {
-            if (!held) held = Held<Count>(table.n_clusters);
+            if (!held) held = Held(table.n_clusters);
             held.lay(of, a);
             laid = true;
         }
         return table.exact.with(held, a, r);
     }
 
-    const Table<Count, Weight>& table;
-    Held<Count> held;
+    const Table<Weight>& table;
+    Held held;
     bool laid = false;
     i64 a = -1, found = RETIRED;
     f64 least = 0.0, best = 0.0;
@@ -171,8 +170,8 @@ private:
 };
 
 // The nearest region of region a if its list decides it, else UNKNOWN.
-template <typename Count, typename Weight>
-i64 decide(i64 a, const Table<Count, Weight>& table, const NearLists& lists, Chooser<Count, Weight>& chooser) {
+template <typename Weight>
+i64 decide(i64 a, const Table<Weight>& table, const NearLists& lists, Chooser<Weight>& chooser) {
     i64 p = table.place[a], n = 0;
     const i32* near = &lists.near[p * lists.n_listed];
     const f64* reach = &lists.reach[p * lists.n_listed];
@@ -192,10 +191,10 @@ i64 decide(i64 a, const Table<Count, Weight>& table, const NearLists& lists, Cho
 }
 
 // Searches the nearest of all active regions.
-template <typename Count, typename Weight>
+template <typename Weight>
 class TableSearch {
 public:
-    TableSearch(const Table<Count, Weight>& table_, const std::vector<i64>& places_, const PairSums::Columns& columns_,
+    TableSearch(const Table<Weight>& table_, const std::vector<i64>& places_, const PairSums::Columns& columns_,
                 NearLists& lists_)
         : table(table_), places(places_), columns(columns_), lists(lists_), chooser(table), list(lists.n_listed),
           uppers(table.sums.n_columns()) {}
@@ -229,23 +228,23 @@ private:
         return found == RETIRED ? UNKNOWN : found;
     }
 
-    const Table<Count, Weight>& table;
+    const Table<Weight>& table;
     const std::vector<i64>& places;
     const PairSums::Columns& columns;
     NearLists& lists;
-    Chooser<Count, Weight> chooser;
+    Chooser<Weight> chooser;
     NewList list;
     Aligned<f32> uppers;
 };
 
-template <typename Count, typename Weight>
+template <typename Weight>
 class TableRounds {
 public:
-    TableRounds(const Members& members, const Regions<Count>& regions, Vector<const Weight> weights, i64 n_clusterings,
+    TableRounds(const Members& members, const Regions& regions, Vector<const Weight> weights, i64 n_clusterings,
                 const State& state_, const UnitTable& given)
         : state(state_), unions(regions, members), merged(state.current().size),
           table{PairSums(given.units, given.slack, sizes(regions)), {regions, weights.data, n_clusterings},
-                LongUnions<Count>(state.current().size, weights.size), std::vector<i64>(state.active.size, -1),
+                LongUnions(state.current().size, weights.size), std::vector<i64>(state.active.size, -1),
                 {state.current().begin(), state.current().end()}, given.unit, weights.size},
           lists(state.current().size, given.n_listed) {
         for (std::size_t p = 0; p < table.ids.size(); ++p) table.place[table.ids[p]] = (i64)p;
@@ -268,7 +267,7 @@ public:
     }
 
 private:
-    std::vector<i64> sizes(const Regions<Count>& of) const {
+    std::vector<i64> sizes(const Regions& of) const {
         std::vector<i64> sizes;
         for (i64 a : state.current()) sizes.push_back(of.size[a]);
         return sizes;
@@ -279,7 +278,7 @@ private:
         Vector<const i64> active = state.current();
         Flags unknown(active.size);
         in_threads(active.size, LOOK_UP_NS, [&](Ranges& ranges) {
-            Chooser<Count, Weight> chooser(table);
+            Chooser<Weight> chooser(table);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) unknown[i] = look_up(active[i], chooser);
         });
@@ -301,7 +300,7 @@ private:
     }
 
     // Update the list of region a by the last round's merges. Returns whether it does not tell the nearest region.
-    bool look_up(i64 a, Chooser<Count, Weight>& chooser) {
+    bool look_up(i64 a, Chooser<Weight>& chooser) {
         i64 p = table.place[a], n = lists.n_listed, kept = 0;
         i64& nearest = state.nearest[a];
         if (nearest == UNKNOWN || merged[p]) {
@@ -335,7 +334,7 @@ private:
     void search(const std::vector<i64>& queries, const std::vector<i64>& places, const std::vector<i64>& size) {
         PairSums::Columns columns = table.sums.columns_of(places, size);
         in_threads((i64)queries.size(), COLUMN_NS * (f64)table.sums.n_columns(), [&](Ranges& ranges) {
-            TableSearch<Count, Weight> search(table, places, columns, lists);
+            TableSearch<Weight> search(table, places, columns, lists);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     look();
@@ -362,7 +361,7 @@ private:
         i64 pairs = state[State::PAIRS];
         Vector<const i64> kept{state.kept.data + merges, pairs}, absorbed{state.absorbed.data + merges, pairs};
         unions.unite(live, kept, absorbed, n_entries);
-        table.exact.of = std::get<Regions<Count>>(unions.regions);
+        table.exact.of = unions.regions;
         for (i64 i = 0; i < pairs; ++i) {
             i64 p = table.place[kept[i]], q = table.place[absorbed[i]];
             merged[p] = merged[q] = 1;
@@ -376,17 +375,17 @@ private:
     State state;
     Unions unions;
     Flags merged;  // whether the region at each place has merged since lists were updated
-    Table<Count, Weight> table;
+    Table<Weight> table;
     NearLists lists;
 };
 
 }  // namespace
 
-i64 link_by_table(Members members, AnyRegions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
+i64 link_by_table(Members members, Regions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
                   UnitTable table, const std::function<void(i64)>& report) {
-    return std::visit([&]<typename Count, typename Weight>(const Regions<Count>& of, Vector<const Weight> worth) {
-        return TableRounds<Count, Weight>(members, of, worth, n_clusterings, state, table).run(report);
-    }, regions, weights);
+    return std::visit([&]<typename Weight>(Vector<const Weight> worth) {
+        return TableRounds<Weight>(members, regions, worth, n_clusterings, state, table).run(report);
+    }, weights);
 }
 
 void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,

@@ -33,17 +33,14 @@ std::vector<i64> bounds_of(const RowsOfRegions& rows, i64 n_clusters, TileSizes 
 
 // A large region is a tile of its own; the last group of tiles is padded with empty tiles.
 Ceilings ceilings_of(const std::vector<i64>& small, const std::vector<i64>& large, std::vector<i64> bounds,
-                     const AnyRegions& regions, i64 n_clusters) {
+                     const Regions& regions, i64 n_clusters) {
     std::vector<i64> all(small);
     for (i64 r : large) {
         all.push_back(r);
         bounds.push_back((i64)all.size());
     }
     while ((bounds.size() - 1) % FLOAT_LANES) bounds.push_back(bounds.back());
-    return std::visit([&]<typename Count>(const Regions<Count>& of) {
-        return Ceilings((Histograms<Count>)of, {all.data(), (i64)all.size()}, {bounds.data(), (i64)bounds.size()},
-                        n_clusters);
-    }, regions);
+    return Ceilings(regions, {all.data(), (i64)all.size()}, {bounds.data(), (i64)bounds.size()}, n_clusters);
 }
 
 Ceilings over_groups_of(const Ceilings& ceilings, i64 n_clusters) {
@@ -90,11 +87,11 @@ void add_units(const Code* labels, i64 n_clusterings, i64 n_blocks, const std::v
     }
 }
 
-template <typename Count, typename Weight, typename Bound>
+template <typename Weight>
 class TileSearch {
 public:
-    TileSearch(const RegionTiles& tiles_, const State& state_, const RowIndex& index_, const Longest<Count>& large_,
-               const Histograms<Count>& of_, const Diagonal<Weight, Bound>& by_, const Shortlists& lists)
+    TileSearch(const RegionTiles& tiles_, const State& state_, const RowIndex& index_, const Longest& large_,
+               const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists)
         : tiles(tiles_), state(state_), offsets(index_.offsets), large(large_), of(of_), by(by_),
           exact{of, by.weights.data, by.n_clusterings}, held(by.n_clusters()), list(lists), best(lists.n_listed()),
           seen(state.into.size), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
@@ -111,11 +108,11 @@ public:
         n_entries = of.length[a];
         compared = 0;
         prepare();
-        Bound low = (Bound)0.75 * reach_tiles(of.clusters + of.start[a], worth.data(), n_entries, tiles.over_groups,
+        f32 low = (f32)0.75 * reach_tiles(of.clusters + of.start[a], worth.data(), n_entries, tiles.over_groups,
                                               of_groups.data());
         compared += n_entries * tiles.n_groups();
         std::fill(reached.get(), reached.get() + tiles.n_groups(), false);
-        for (bool more = true; more; low *= (Bound)0.75) {
+        for (bool more = true; more; low *= (f32)0.75) {
             visit_band(low);
             more = low > limit_of_list();
         }
@@ -144,17 +141,17 @@ private:
     void set_floor() { floor = (u16)std::max(1.0, std::min(least * to_score, (f64)UNITS)); }
 
     // The smallest reach of a tile whose regions can enter the list.
-    Bound limit_of_list() const { return std::max(SMALLEST<Bound>, (Bound)(least * to_reach)); }
+    f32 limit_of_list() const { return std::max(SMALLEST, (f32)(least * to_reach)); }
 
     // A group or a tile is skipped
     // - in this band, if it promises less than the band: others come first, whose regions may raise the limit;
     // - for ever, if it promises less than the similarity that as many regions as the list holds surely have.
-    void visit_band(Bound low) {
-        Bound limit = std::max(low, limit_of_list());
+    void visit_band(f32 low) {
+        f32 limit = std::max(low, limit_of_list());
         for (i64 g = 0; g < tiles.n_groups(); ++g) {
             if (of_groups[g] < limit) continue;
             if (!reached[g]) reach_group(g);
-            Bound* own = &reach[g * FLOAT_LANES];
+            f32* own = &reach[g * FLOAT_LANES];
             each_bit(at_least<FLOAT_LANES>(own, limit), [&](i64 i) {
                 if (own[i] < limit) return;  // the limit has risen meanwhile
                 own[i] = -1;                 // a tile is visited only once
@@ -168,7 +165,7 @@ private:
     void reach_group(i64 g) {
         reached[g] = true;
         compared += n_entries * FLOAT_LANES;
-        Lanes<Bound, FLOAT_LANES> even = {}, odd = {};  // two sums, so that consecutive additions are independent
+        Lanes<f32, FLOAT_LANES> even = {}, odd = {};  // two sums, so that consecutive additions are independent
         const i32* clusters = of.clusters + of.start[a];
         i64 at = g * FLOAT_LANES, i = 0;
         for (; i + 1 < n_entries; i += 2) {
@@ -253,7 +250,7 @@ private:
     }
 
     f64 similarity_with(i64 r) const {
-        const Count* laid = large[r];
+        const i32* laid = large[r];
         return laid ? exact.of_laid(held, a, laid, r) : exact.with(held, a, r);
     }
 
@@ -291,31 +288,30 @@ private:
     const RegionTiles& tiles;
     const State& state;
     Vector<const i64> offsets;
-    const Longest<Count>& large;
-    Histograms<Count> of;
-    Diagonal<Weight, Bound> by;
-    Similarities<Count, Weight> exact;
+    const Longest& large;
+    Histograms of;
+    Diagonal<Weight> by;
+    Similarities<Weight> exact;
 
     i64 a = -1, n_entries = 0, compared = 0;
     f64 scale = 1, to_score = 0, to_reach = 0;  // units in 1 / M; from a similarity to a score, and to a reach
     f64 least = 0;                              // as many regions as the list holds surely have this similarity
     u16 floor = 0;
     bool all_exact = false;
-    Held<Count> held;
+    Held held;
     Shortlist list;
     BestScores<u32> best;
     std::vector<Candidate> candidates;  // regions whose scores are upper bounds
     std::vector<Entry> entries;
     std::vector<i32> seen;  // number of the search in which a region was last met
     i32 n_searched = 0;
-    std::vector<Bound> of_groups;
+    std::vector<f32> of_groups;
     std::unique_ptr<bool[]> reached;
-    Aligned<Bound> reach;  // (groups, 16)
-    std::vector<Bound> worth;
+    Aligned<f32> reach;  // (groups, 16)
+    std::vector<f32> worth;
     Aligned<u16> sums;
 };
 
-template <typename Count>
 std::vector<i64> now(const std::vector<i64>& some, const State& state) {
     std::vector<i64> found;
     for (i64 r : some) found.push_back(state.now(r));
@@ -327,12 +323,12 @@ std::vector<i64> now(const std::vector<i64>& some, const State& state) {
 }  // namespace
 
 RegionTiles::RegionTiles(Vector<const i64> active, const Members& members, const RowIndex& index,
-                         const AnyRegions& regions, const AnyDiagonal& diagonal, TileSizes sizes)
+                         const Regions& regions, const AnyDiagonal& diagonal, TileSizes sizes)
     : RegionTiles(Apart(active, members, std::visit([](const auto& by) { return by.n_clusters(); }, diagonal)), active,
                   members, index, regions, std::visit([](const auto& by) { return by.n_clusters(); }, diagonal), sizes) {}
 
 RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& members, const RowIndex& index,
-                         const AnyRegions& regions, i64 n_clusters, TileSizes sizes)
+                         const Regions& regions, i64 n_clusters, TileSizes sizes)
     : n_parts(active.size), rows(std::move(apart.small), members, index), large(std::move(apart.large)),
       n_clusterings(index.n_clusterings()), ceilings(0, 0), over_groups(0, 0) {
     std::vector<i64> bounds = bounds_of(rows, n_clusters, sizes);
@@ -342,25 +338,22 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
         if (rows_to.size() > 1)
             blocks.push_back(blocks.back() + (rows_to.back() - rows_to[rows_to.size() - 2] + LANES - 1) / LANES);
     }
-    std::visit([&](const auto& of) {
-        for (i64 i = 0; i < rows.n_regions(); ++i) {
-            part_sizes.push_back(of.size[rows.regions[i]]);
-            part_of.insert(part_of.end(), rows.ends[i] - rows.begin(i), i);
-        }
-    }, regions);
+    for (i64 i = 0; i < rows.n_regions(); ++i) {
+        part_sizes.push_back(regions.size[rows.regions[i]]);
+        part_of.insert(part_of.end(), rows.ends[i] - rows.begin(i), i);
+    }
     labels = labels_of(rows, rows_to, blocks, index);
     ceilings = ceilings_of(rows.regions, large, std::move(bounds), regions, n_clusters);
     over_groups = over_groups_of(ceilings, n_clusters);
 }
 
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
-    return std::visit([&]<typename Count, typename Weight, typename Bound>(const Regions<Count>& of,
-                                                                           const Diagonal<Weight, Bound>& by) {
-        Longest<Count> large(of, now<Count>(tiles.large, state), by.n_clusters(), state.into.size);
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
+    return std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
+        Longest large(regions, now(tiles.large, state), by.n_clusters(), state.into.size);
         std::atomic<i64> compared{0};
         in_threads(queries.size, QUERY_NS, [&](Ranges& ranges) {
-            TileSearch<Count, Weight, Bound> search(tiles, state, index, large, of, by, lists);
+            TileSearch<Weight> search(tiles, state, index, large, regions, by, lists);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     look();
@@ -368,11 +361,11 @@ i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const Stat
                 }
         });
         return compared.load();
-    }, regions, diagonal);
+    }, diagonal);
 }
 
 i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes) {
+                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes) {
     RegionTiles tiles(active, members, index, regions, diagonal, sizes);
     std::vector<i64> into(lists.ids.rows);
     std::iota(into.begin(), into.end(), 0);

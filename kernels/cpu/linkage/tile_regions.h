@@ -34,7 +34,7 @@ using TileLabels = std::variant<Aligned<u8>, Aligned<u16>, Aligned<u32>>;
 
 // Tiles of the regions that were active when they were built.
 struct RegionTiles {
-    RegionTiles(Vector<const i64> active, const Members& members, const RowIndex& index, const AnyRegions& regions,
+    RegionTiles(Vector<const i64> active, const Members& members, const RowIndex& index, const Regions& regions,
                 const AnyDiagonal& diagonal, TileSizes sizes);
 
     i64 n_tiles() const { return (i64)rows_to.size() - 1; }  // without those of large regions
@@ -52,15 +52,15 @@ struct RegionTiles {
 
 private:
     RegionTiles(Apart apart, Vector<const i64> active, const Members& members, const RowIndex& index,
-                const AnyRegions& regions, i64 n_clusters, TileSizes sizes);
+                const Regions& regions, i64 n_clusters, TileSizes sizes);
 };
 
 // Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons.
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
 
 // The same with new tiles.
 i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes);
+                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes);
 
 }  // namespace gpuens

@@ -17,27 +17,24 @@ void Unions::unite(Vector<const i64> live, Vector<const i64> kept, Vector<const 
 // Make room in the arena for the unions. Mostly it can be compacted in place.
 void Unions::make_room(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries) {
     i64 needed = entries_of(length(), kept) + entries_of(length(), absorbed);
-    std::visit([&]<typename Count>(Regions<Count>& of) {
-        i64 capacity = of.clusters.size;
-        if (of.used[0] + needed <= capacity) return;
-        if (n_entries + needed <= capacity) return compact(of, live);
-        move(of, live, std::max(capacity, n_entries + needed + n_entries / 2));
-    }, regions);
+    i64 capacity = regions.clusters.size;
+    if (regions.used[0] + needed <= capacity) return;
+    if (n_entries + needed <= capacity) return compact(regions, live);
+    move(live, std::max(capacity, n_entries + needed + n_entries / 2));
 }
 
-template <typename Count>
-void Unions::move(Regions<Count>& of, Vector<const i64> live, i64 capacity) {
-    Arena larger{Grown<i32>(capacity), Grown<Count>(capacity)};
-    auto& [clusters, any_counts] = larger;
-    auto& counts = std::get<Grown<Count>>(any_counts);
-    std::vector<i64> start(of.start.begin(), of.start.end()), length(of.length.begin(), of.length.end());
-    Regions<Count> before = of;
-    before.start.data = start.data(), before.length.data = length.data();
-    of.clusters = {clusters.data(), capacity};
-    of.counts = {counts.data(), capacity};
-    of.used[0] = 0;
-    std::fill(of.length.begin(), of.length.end(), 0);
-    move_histograms(before, of, live);
+void Unions::move(Vector<const i64> live, i64 capacity) {
+    Arena larger{Grown<i32>(capacity), Grown<i32>(capacity)};
+    auto& [clusters, counts] = larger;
+    std::vector<i64> start(regions.start.begin(), regions.start.end());
+    std::vector<i64> lengths(regions.length.begin(), regions.length.end());
+    Regions before = regions;
+    before.start.data = start.data(), before.length.data = lengths.data();
+    regions.clusters = {clusters.data(), capacity};
+    regions.counts = {counts.data(), capacity};
+    regions.used[0] = 0;
+    std::fill(regions.length.begin(), regions.length.end(), 0);
+    move_histograms(before, regions, live);
     arena = std::move(larger);
 }
 

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <tuple>
-#include <variant>
 
 #include "linkage/members.h"
 #include "linkage/rounds.h"
@@ -11,27 +10,25 @@
 namespace gpuens {
 
 // An arena in which there was room for all unions.
-using Arena = std::tuple<Grown<i32>, std::variant<Grown<i32>, Grown<i64>>>;
+using Arena = std::tuple<Grown<i32>, Grown<i32>>;
 
 class Unions {
 public:
-    Unions(const AnyRegions& regions_, const Members& members_) : regions(regions_), members(members_) {}
+    Unions(const Regions& regions_, const Members& members_) : regions(regions_), members(members_) {}
 
-    i64* length() const { return std::visit([](const auto& of) { return of.length.data; }, regions); }
-    i64* size() const { return std::visit([](const auto& of) { return of.size.data; }, regions); }
+    i64* length() const { return regions.length.data; }
+    i64* size() const { return regions.size.data; }
 
     // Merge the histograms and rows of pairs. Before, there were `live` regions, which had so many entries.
     void unite(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries);
 
-    AnyRegions regions;
+    Regions regions;
     Members members;
     std::optional<Arena> arena;  // the last one, unless it is the first
 
 private:
     void make_room(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries);
-
-    template <typename Count>
-    void move(Regions<Count>& of, Vector<const i64> live, i64 capacity);
+    void move(Vector<const i64> live, i64 capacity);
 };
 
 // Of the active regions whose nearest region is active, find the one with the highest similarity; make both each

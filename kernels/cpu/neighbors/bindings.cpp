@@ -5,17 +5,15 @@
 
 namespace nanobind::detail {
 
-using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::Matrix, gpuens::u16, gpuens::Vector;
-
 template <>
 struct type_caster<gpuens::GraphArrays>
-    : from_tuple<gpuens::GraphArrays, Vector<const i64>, Vector<const i32>, Vector<const f64>> {};
+    : from_tuple<&gpuens::GraphArrays::starts, &gpuens::GraphArrays::heads, &gpuens::GraphArrays::weights> {};
 template <>
 struct type_caster<gpuens::ShareArrays>
-    : from_tuple<gpuens::ShareArrays, Vector<const i64>, Vector<const i32>, Vector<const u16>> {};
+    : from_tuple<&gpuens::ShareArrays::starts, &gpuens::ShareArrays::columns, &gpuens::ShareArrays::values> {};
 template <>
 struct type_caster<gpuens::RowTerms>
-    : from_tuple<gpuens::RowTerms, Matrix<const f64>, Vector<const i64>, Vector<const f64>> {};
+    : from_tuple<&gpuens::RowTerms::lookups, &gpuens::RowTerms::row_of, &gpuens::RowTerms::tau> {};
 
 }  // namespace nanobind::detail
 

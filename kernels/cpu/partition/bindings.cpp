@@ -5,22 +5,25 @@
 
 namespace nanobind::detail {
 
-using gpuens::f64, gpuens::i64, gpuens::Vector;
-
 template <>
 struct type_caster<gpuens::SoftTerms>
-    : from_tuple<gpuens::SoftTerms, Vector<const i64>, Vector<const bool>, Vector<const f64>, Vector<const f64>,
-                 Vector<const f64>, Vector<const i64>, f64, f64> {};
+    : from_tuple<&gpuens::SoftTerms::bounds, &gpuens::SoftTerms::there, &gpuens::SoftTerms::held,
+                 &gpuens::SoftTerms::shared, &gpuens::SoftTerms::grams, &gpuens::SoftTerms::gram_starts,
+                 &gpuens::SoftTerms::alpha, &gpuens::SoftTerms::beta> {};
 template <>
 struct type_caster<gpuens::MedianEnsemble>
-    : from_tuple<gpuens::MedianEnsemble, gpuens::Codes<gpuens::Matrix>, Vector<const i64>, Vector<const i64>,
-                 Vector<const i64>> {};
+    : from_tuple<&gpuens::MedianEnsemble::codes, &gpuens::MedianEnsemble::offsets, &gpuens::MedianEnsemble::counts,
+                 &gpuens::MedianEnsemble::times> {};
 template <>
-struct type_caster<gpuens::MedianLoss> : from_tuple<gpuens::MedianLoss, i64, f64, Vector<const f64>> {};
+struct type_caster<gpuens::MedianLoss>
+    : from_tuple<&gpuens::MedianLoss::kind, &gpuens::MedianLoss::a, &gpuens::MedianLoss::of_whole> {};
 template <>
-struct type_caster<gpuens::MedianBounds> : from_tuple<gpuens::MedianBounds, i64, i64, i64, i64> {};
+struct type_caster<gpuens::MedianBounds>
+    : from_tuple<&gpuens::MedianBounds::least, &gpuens::MedianBounds::most, &gpuens::MedianBounds::max_iter,
+                 &gpuens::MedianBounds::settled> {};
 template <>
-struct type_caster<gpuens::Stepping> : from_tuple<gpuens::Stepping, f64, i64, f64> {};
+struct type_caster<gpuens::Stepping>
+    : from_tuple<&gpuens::Stepping::tol, &gpuens::Stepping::n_steps, &gpuens::Stepping::vanished> {};
 
 }  // namespace nanobind::detail
 

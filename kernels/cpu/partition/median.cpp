@@ -37,37 +37,48 @@ struct Information {
 };
 
 // What all starts share: the clusterings, and the terms of the loss that no partition changes.
-template <typename Code>
 struct Clusterings {
-    Matrix<const Code> codes;
+    Codes<Matrix> codes;
+    i64 n_clusterings, n_rows;
     Vector<const i64> offsets, counts, times;
     f64 n_objects, weight, a;
     std::vector<f64> own, shares;  // phi of each clustering's clusters, and its share of phi(N)
 
     template <typename Phi>
-    Clusterings(Matrix<const Code> codes_, const MedianEnsemble& of, f64 a_, const Phi& phi)
-        : codes(codes_), offsets(of.offsets), counts(of.counts), times(of.times), a(a_), own(codes.rows),
-          shares(codes.rows) {
+    Clusterings(const MedianEnsemble& of, f64 a_, const Phi& phi)
+        : codes(of.codes), n_clusterings(of.offsets.size - 1), n_rows(of.counts.size), offsets(of.offsets),
+          counts(of.counts), times(of.times), a(a_), own(n_clusterings), shares(n_clusterings) {
         n_objects = (f64)std::accumulate(counts.begin(), counts.end(), (i64)0);
         weight = (f64)std::accumulate(times.begin(), times.end(), (i64)0);
         std::vector<f64> sizes;
-        for (i64 m = 0; m < codes.rows; ++m) {
+        for (i64 m = 0; m < n_clusterings; ++m) {
             look();
             sizes.assign(offsets[m + 1] - offsets[m], 0.0);
-            for (i64 g = 0; g < codes.columns; ++g)
-                if (codes[m][g] != MISSING(Code)) sizes[codes[m][g]] += (f64)counts[g];
+            std::visit([&]<typename Code>(Matrix<const Code> all) {
+                for (i64 g = 0; g < n_rows; ++g)
+                    if (all[m][g] != MISSING(Code)) sizes[all[m][g]] += (f64)counts[g];
+            }, codes);
             for (f64 n : sizes) own[m] += phi.of(n);
             shares[m] = own[m] / std::max(phi.of(n_objects), 1.0);
         }
     }
+
+    // Write the cluster of row g in each clustering, -1 where its label is missing.
+    void read_row(i64 g, i64* clusters) const {
+        std::visit([&]<typename Code>(Matrix<const Code> all) {
+            for (i64 m = 0; m < n_clusterings; ++m)
+                clusters[m] = all[m][g] == MISSING(Code) ? -1 : offsets[m] + (i64)all[m][g];
+        }, codes);
+    }
 };
 
 // A partition of the rows, and what it holds of each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand index.
-template <typename Code, typename Phi, bool RATIO>
+template <typename Phi, bool RATIO>
 class Search {
 public:
-    Search(const Clusterings<Code>& of_, Phi phi_, const MedianBounds& bounds_, i64* labels_)
-        : of(of_), phi(phi_), bounds(bounds_), n_rows(of.codes.columns), labels(labels_), shared(of.codes.rows) {
+    Search(const Clusterings& of_, Phi phi_, const MedianBounds& bounds_, i64* labels_)
+        : of(of_), phi(phi_), bounds(bounds_), n_rows(of.n_rows), labels(labels_), shared(of.n_clusterings),
+          clusters(of.n_clusterings) {
         i64 largest = *std::max_element(labels, labels + n_rows);
         widen(std::min(bounds.most, std::max<i64>(8, largest + largest / 4 + 2)));
         for (i64 g = 0; g < n_rows; ++g)
@@ -105,7 +116,7 @@ public:
     // The expected loss, between 0 and 1 for pairs, in bits for information.
     f64 loss() const {
         f64 sum = 0.0;
-        for (i64 m = 0; m < of.codes.rows; ++m) {
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
             f64 w = (f64)of.times[m];
             if constexpr (RATIO) sum += w * (1 - index(shared[m], spread, m));
             else sum += w * (of.a * of.own[m] + (2 - of.a) * spread - 2 * shared[m]);
@@ -115,8 +126,8 @@ public:
     }
 
 private:
-    f64* held_in(i64 m, Code code) { return held.data() + (of.offsets[m] + code) * width; }
-    f64* worth_in(i64 m, Code code) { return worth.data() + (of.offsets[m] + code) * width; }
+    f64* held_in(i64 cluster) { return held.data() + cluster * width; }
+    f64* worth_in(i64 cluster) { return worth.data() + cluster * width; }
     f64 rise(f64 x, f64 n) const { return phi.of(x + n) - phi.of(x); }
 
     // The adjusted Rand index from phi of intersections, of the partition's clusters, and of clustering m.
@@ -126,7 +137,7 @@ private:
     }
 
     void count_work() {
-        work += of.codes.rows * width;
+        work += of.n_clusterings * width;
         if (work < BETWEEN_LOOKS) return;
         look();
         work = 0;
@@ -139,23 +150,23 @@ private:
         count_work();
         i64 own = labels[g];
         f64 n = (f64)of.counts[g];
+        of.read_row(g, clusters.data());
         std::fill(cost.begin(), cost.end(), 0.0);
-        if (RATIO && own >= 0) weigh_indices(g, own, n);
-        else weigh_sums(g, own, n);
+        if (RATIO && own >= 0) weigh_indices(own, n);
+        else weigh_sums(own, n);
     }
 
     // Sums over clusterings, which allocate rows for a ratio as well: the ratio of few rows says little.
-    void weigh_sums(i64 g, i64 own, f64 n) {
+    void weigh_sums(i64 own, f64 n) {
         f64 known = 0.0, of_own = 0.0;  // weight of the clusterings that label g; what it shares with its own cluster
-        for (i64 m = 0; m < of.codes.rows; ++m) {
-            Code code = of.codes[m][g];
-            if (code == MISSING(Code)) continue;
-            f64 w = (f64)of.times[m], *in = held_in(m, code), *sums = cost.data();
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
+            if (clusters[m] < 0) continue;
+            f64 w = (f64)of.times[m], *in = held_in(clusters[m]), *sums = cost.data();
             known += w;
             if constexpr (std::is_same_v<Phi, Pairs>) {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * in[s];
             } else if (n == 1) {
-                const f64* one = worth_in(m, code);
+                const f64* one = worth_in(clusters[m]);
                 for (i64 s = 0; s < width; ++s) sums[s] += one[s];
             } else {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * rise(in[s], n);
@@ -172,13 +183,12 @@ private:
         for (i64 s = 0; s < width; ++s) cost[s] = b * rise(objects[s] - (s == own ? n : 0), n) - 2 * cost[s];
     }
 
-    void weigh_indices(i64 g, i64 own, f64 n) {
+    void weigh_indices(i64 own, f64 n) {
         f64 without = spread - rise(objects[own] - n, n), of_own = 0.0;
         for (i64 s = 0; s < width; ++s) spreads[s] = without + rise(objects[s] - (s == own ? n : 0), n);
-        for (i64 m = 0; m < of.codes.rows; ++m) {
-            Code code = of.codes[m][g];
-            bool known = code != MISSING(Code);
-            const f64* in = known ? held_in(m, code) : nothing.data();
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
+            bool known = clusters[m] >= 0;
+            const f64* in = known ? held_in(clusters[m]) : nothing.data();
             f64 w = (f64)of.times[m], times = known ? n : 0.0, *sums = cost.data();
             f64 base = shared[m] - times * (2 * in[own] - n - 1);
             for (i64 s = 0; s < width; ++s) sums[s] -= w * index(base + times * (2 * in[s] + n - 1), spreads[s], m);
@@ -215,12 +225,12 @@ private:
     }
 
     void change_place(i64 g, i64 from, i64 to) {
+        of.read_row(g, clusters.data());
         f64 n = (f64)of.counts[g];
-        for (i64 m = 0; m < of.codes.rows; ++m) {
-            Code code = of.codes[m][g];
-            if (code == MISSING(Code)) continue;
-            if (from >= 0) add(m, of.offsets[m] + code, from, -n);
-            if (to >= 0) add(m, of.offsets[m] + code, to, n);
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
+            if (clusters[m] < 0) continue;
+            if (from >= 0) add(m, clusters[m], from, -n);
+            if (to >= 0) add(m, clusters[m], to, n);
         }
         if (from >= 0) resize(from, -n);
         if (to >= 0) resize(to, n);
@@ -243,9 +253,9 @@ private:
     // Lay the tables out anew, with more columns.
     void widen(i64 wider) {
         auto laid_out = [&](const std::vector<f64>& table) {
-            std::vector<f64> found(of.offsets[of.codes.rows] * wider);
+            std::vector<f64> found(of.offsets[of.n_clusterings] * wider);
             if (width > 0)
-                for (i64 c = 0; c < of.offsets[of.codes.rows]; ++c)
+                for (i64 c = 0; c < of.offsets[of.n_clusterings]; ++c)
                     std::copy_n(table.data() + c * width, width, found.data() + c * wider);
             return found;
         };
@@ -320,7 +330,7 @@ private:
         changes.assign(width * width, 0.0);
         gains.assign(width * width, 0.0);
         std::vector<i64> here;
-        for (i64 m = 0; m < of.codes.rows; ++m) {
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
             count_work();
             f64 w = (f64)of.times[m];
             for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
@@ -352,7 +362,7 @@ private:
     f64 joint(f64 x, f64 y) const { return phi.of(x + y) - phi.of(x) - phi.of(y); }
 
     void unite(i64 kept, i64 absorbed) {
-        for (i64 m = 0; m < of.codes.rows; ++m)
+        for (i64 m = 0; m < of.n_clusterings; ++m)
             for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
                 f64 n = held[c * width + absorbed];
                 if (n == 0) continue;
@@ -390,7 +400,7 @@ private:
         return better;
     }
 
-    const Clusterings<Code>& of;
+    const Clusterings& of;
     Phi phi;
     MedianBounds bounds;
     i64 n_rows;
@@ -398,6 +408,7 @@ private:
     i64 width = 0, n_used = 0, work = 0;  // columns of the tables, and clusters with rows
     f64 spread = 0.0;
     std::vector<f64> shared;       // (M,)
+    std::vector<i64> clusters;     // (M,): those of the row at hand
     std::vector<f64> held, worth;  // (N_c, width): objects, and what another object would add to w phi
     std::vector<f64> objects, cost, spreads, nothing;  // (width,)
     std::vector<f64> changes, gains;                   // (width, width)
@@ -406,12 +417,10 @@ private:
 // Call `work` with the clusterings, phi, and whether the loss is a ratio.
 template <typename Work>
 void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, Work&& work) {
-    std::visit([&](auto codes) {
-        auto with_phi = [&](auto phi, auto ratio) { work(Clusterings(codes, ensemble, loss.a, phi), phi, ratio); };
-        if (loss.kind == 0) with_phi(Pairs{}, std::false_type());
-        else if (loss.kind == 1) with_phi(Information{loss.of_whole}, std::false_type());
-        else with_phi(Pairs{}, std::true_type());
-    }, ensemble.codes);
+    auto with_phi = [&](auto phi, auto ratio) { work(Clusterings(ensemble, loss.a, phi), phi, ratio); };
+    if (loss.kind == 0) with_phi(Pairs{}, std::false_type());
+    else if (loss.kind == 1) with_phi(Information{loss.of_whole}, std::false_type());
+    else with_phi(Pairs{}, std::true_type());
 }
 
 }  // namespace
@@ -419,11 +428,10 @@ void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, Work&& wo
 void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
                     Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps) {
     with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
-        using Code = std::remove_cvref_t<decltype(of.codes[0][0])>;
-        f64 a_start = (f64)(of.codes.rows * of.codes.columns) * 100 * ENTRY_NS;
+        f64 a_start = (f64)(of.n_clusterings * of.n_rows) * 100 * ENTRY_NS;
         over_ranges(labels.rows, a_start, [&](i64 start, i64 stop) {
             for (i64 i = start; i < stop; ++i) {
-                Search<Code, decltype(phi), ratio.value> search(of, phi, bounds, labels[i]);
+                Search<decltype(phi), ratio.value> search(of, phi, bounds, labels[i]);
                 sweeps[i] = search.descend(orders[i]);
                 losses[i] = search.loss();
             }
@@ -435,10 +443,9 @@ f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const 
                   Vector<i64> labels) {
     f64 least = INFINITE;
     with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
-        using Code = std::remove_cvref_t<decltype(of.codes[0][0])>;
         std::fill(labels.begin(), labels.end(), -1);
         std::vector<i64> best;
-        Search<Code, decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, least);
+        Search<decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, least);
         std::copy(best.begin(), best.end(), labels.begin());
     });
     return least;

@@ -6,26 +6,27 @@
 
 namespace nanobind::detail {
 
-using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::u32, gpuens::Indices, gpuens::Matrix, gpuens::Vector;
-
 template <>
 struct type_caster<gpuens::ClusterBlocks>
-    : from_tuple<gpuens::ClusterBlocks, Vector<const i64>, Vector<const f64>> {};
+    : from_tuple<&gpuens::ClusterBlocks::starts, &gpuens::ClusterBlocks::values> {};
 template <>
 struct type_caster<gpuens::ReferenceSets>
-    : from_tuple<gpuens::ReferenceSets, Matrix<const i64>, Matrix<const f64>> {};
+    : from_tuple<&gpuens::ReferenceSets::ids, &gpuens::ReferenceSets::distances> {};
 template <>
 struct type_caster<gpuens::Coefficients>
-    : from_tuple<gpuens::Coefficients, Matrix<i32>, Matrix<f64>, Matrix<i32>> {};
+    : from_tuple<&gpuens::Coefficients::clusters, &gpuens::Coefficients::values, &gpuens::Coefficients::counts> {};
 template <>
 struct type_caster<gpuens::Leaves>
-    : from_tuple<gpuens::Leaves, Vector<const i64>, Vector<const i64>, Vector<const i64>, Matrix<const f64>,
-                    Matrix<const f64>, Matrix<const f64>> {};
+    : from_tuple<&gpuens::Leaves::order, &gpuens::Leaves::starts, &gpuens::Leaves::leaf_of, &gpuens::Leaves::coordinates,
+                 &gpuens::Leaves::boxes, &gpuens::Leaves::hulls> {};
 template <>
-struct type_caster<gpuens::Threshold> : from_tuple<gpuens::Threshold, u32, u32, f64, f64> {};
+struct type_caster<gpuens::Threshold>
+    : from_tuple<&gpuens::Threshold::hardly, &gpuens::Threshold::surely, &gpuens::Threshold::scale,
+                 &gpuens::Threshold::theta> {};
 template <typename Value>
 struct type_caster<gpuens::AnySparse<Value>>
-    : from_tuple<gpuens::AnySparse<Value>, Indices, Indices, Vector<const Value>> {};
+    : from_tuple<&gpuens::AnySparse<Value>::starts, &gpuens::AnySparse<Value>::places,
+                 &gpuens::AnySparse<Value>::values> {};
 
 }  // namespace nanobind::detail
 
