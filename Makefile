@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
+.PHONY: native stub names demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
 
 # levels of x86-64 that are compiled: native, that of this processor, or any of v2, v3 and v4
 LEVELS ?= native
@@ -121,6 +121,10 @@ stub: native
 	$(BIN)/python -m nanobind.stubgen --quiet --import . --output-file gpuens/_native.pyi \
 		--module $$($(BIN)/python -c 'from gpuens.runtime.native import cpu; print(cpu.__name__)')
 	$(BIN)/ruff format --quiet gpuens/_native.pyi
+
+# docs/public_names.txt, after a change of a public name or signature
+names: $(VENV)/.has-suite
+	$(BIN)/python docs/public_names.py
 
 # uv installs in a sixth of pip's time, from the index that pip would take
 INSTALL = UV_DEFAULT_INDEX=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2> $(VENV)/no-index || \

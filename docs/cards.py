@@ -199,7 +199,11 @@ def reference() -> str:
     plain = [n for n in ge.__all__ if n not in methods and not n.startswith("_")]
     modules = [n for n in plain if isinstance(getattr(ge, n), ModuleType)]
     functions = [n for n in plain if n not in modules]
-    parts = ["# API reference", "Every name of `import gpuens as ge`.", "## Functions and classes"]
+    parts = [
+        "# API reference",
+        "Every name of `import gpuens as ge`; the page of each tells since which version it exists.",
+        "## Functions and classes",
+    ]
     parts.append(listing("gpuens", functions))
     parts.append(
         "## Methods\n\n"

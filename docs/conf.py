@@ -12,6 +12,7 @@ os.environ["GPUENS_PROGRESS"] = "0"
 
 import cards  # noqa: E402
 import pages  # noqa: E402
+import public_names  # noqa: E402
 
 import gpuens  # noqa: E402
 
@@ -95,6 +96,7 @@ def setup(app):
     app.connect("source-read", links_to_the_checkout)
     app.connect("html-page-context", pages.named_cells)
     app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # runs after numpydoc
+    app.connect("autodoc-process-docstring", public_names.with_version, priority=950)
 
 
 def pages_of_the_site(app, name, source):

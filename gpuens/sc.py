@@ -15,6 +15,7 @@ from gpuens.methods import made, made_with_neighbors
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows.run import all_results_of, entries
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["choose_k", "consensus", "ensemble", "join"]
 
 
+@takes_rng
 def consensus(
     adata: Any,
     keys: Any = None,
@@ -39,6 +41,7 @@ def consensus(
     groups: Any = None,
     drop_unlabelled: bool = False,
     copy: bool = False,
+    rng: Any = NOT_GIVEN,
     **parameters: Any,
 ) -> "AnnData | None":
     """Find the consensus of the clusterings of the cells, such as Leiden at several resolutions.
@@ -71,6 +74,8 @@ def consensus(
         Leave out the cells without any label, and their edges, instead of refusing them; their consensus is missing.
     copy : bool
         Return a copy with the result instead of changing ``adata``.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     **parameters
         The method's other parameters, such as ``theta``, ``random_state`` or ``device``.
 
@@ -146,6 +151,7 @@ def consensus(
     return adata if copy else None
 
 
+@takes_rng
 def choose_k(
     adata: Any,
     keys: Any = None,
@@ -153,6 +159,7 @@ def choose_k(
     obsm_key: str | None = None,
     use_rep: str | None = None,
     key_added: str = "choose_k",
+    rng: Any = NOT_GIVEN,
     **parameters: Any,
 ) -> "Choice":
     """Compare numbers of clusters of the cells and suggest one, by `gpuens.choose_k`.
@@ -168,6 +175,8 @@ def choose_k(
     key_added : str
         The entry of ``uns`` with ``"suggested"``, ``"reasons"``, ``"table"`` (a DataFrame with a row for each number)
         and ``"params"``; an existing entry is replaced.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     **parameters
         The other parameters of `gpuens.choose_k`, such as ``ks``, ``method``, ``null`` or ``random_state``.
 
@@ -210,12 +219,14 @@ def choose_k(
     return found
 
 
+@takes_rng
 def ensemble(
     adata: Any,
     resolutions: float | Sequence[float] = (0.25, 0.5, 1.0, 1.5, 2.0),
     n_seeds: int = 4,
     *,
     key_added: str = "leiden",
+    rng: Any = NOT_GIVEN,
     **parameters: Any,
 ) -> None:
     """Add Leiden clusterings of the cells' graph, at several resolutions and with several seeds, to ``adata.obs``.
@@ -229,6 +240,8 @@ def ensemble(
     key_added : str
         The new columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories. Existing columns with these
         names are replaced, or removed if their clustering is left out.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     **parameters
         The other parameters of `generate.leiden_ensemble`, such as ``use_rep`` or ``random_state``.
 

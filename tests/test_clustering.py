@@ -1,5 +1,6 @@
 """Consensus of features or of a graph in one call: few objects, chunks, files, Leiden, and error messages."""
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -216,7 +217,8 @@ def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, siz
     sizes("kmeans.points", BLOCK_BYTES=2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
-    monkeypatch.setattr(mixed_ensemble, "__kwdefaults__", mixed_ensemble.__kwdefaults__ | {"n_landmarks": 30})
+    generator = inspect.unwrap(mixed_ensemble)
+    monkeypatch.setattr(generator, "__kwdefaults__", generator.__kwdefaults__ | {"n_landmarks": 30})
     file, out = np.load(tmp_path / "big.npy", mmap_mode="r"), tmp_path / "out.npy"
     found = []
 

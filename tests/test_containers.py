@@ -1,4 +1,4 @@
-"""Containers of clusterings: communities of graphs, dicts of labels, and frames of several libraries."""
+"""Containers of clusterings: communities of graphs, and dicts of labels."""
 
 import random
 
@@ -269,68 +269,3 @@ def test_scores_of_named_objects():
     assert ge.metrics.stability([a, b]) == wanted["ari"]
     refused(lambda: ge.metrics.ari({"a": 0}, {"b": 1}), ValueError, "no object has a label in both")
     refused(lambda: ge.metrics.ari([{1, 2}, {2}], [{1, 2}]), ValueError, "a has object 2")
-
-
-# --- frames -----------------------------------------------------------------------------------------------------------
-
-TABLE = {
-    "n": [3, None, 0, 3],
-    "s": ["b", "a", None, "a"],
-    "b": [True, False, True, True],
-    "big": [2**60, 2**60 + 1] * 2,
-}
-OF_TABLE = [[1, -1, 0, 1], [1, 0, -1, 0], [1, 0, 1, 1], [0, 1, 0, 1]]
-
-
-def frame_of(kind):
-    """Return `TABLE` in a kind of frame; skip the test without its library."""
-    if kind == "modin":
-        return pytest.importorskip("modin.pandas").DataFrame(TABLE)
-    if kind.startswith("polars"):
-        frame = pytest.importorskip("polars").DataFrame(TABLE)
-        return frame.lazy() if kind.endswith("lazy") else frame
-    arrow = pytest.importorskip("pyarrow")
-    if kind == "arrow":
-        return arrow.table(TABLE)
-    if kind == "arrow batch":
-        return arrow.RecordBatch.from_pydict(TABLE)
-    if kind == "arrow dictionary":
-        table = arrow.table(TABLE)
-        return table.set_column(1, "s", table["s"].dictionary_encode())
-    duckdb = pytest.importorskip("duckdb")
-    return duckdb.from_arrow(arrow.table(TABLE))
-
-
-@pytest.mark.parametrize(
-    "kind", ["arrow", "arrow batch", "arrow dictionary", "polars", "polars lazy", "duckdb", "modin"]
-)
-def test_frames(kind):
-    ens = ge.Ensemble(frame_of(kind))
-    assert ens.to_array().T.tolist() == OF_TABLE
-    assert (ens.names, ens.index) == (list(TABLE), None)
-    assert ens.categories[3].tolist() == [2**60, 2**60 + 1]
-
-
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_columns_of_frames_are_left_out_by_name(library):
-    frame = {"batch": list("xyxyxx"), "p": [0, 0, 0, 1, 1, 1], "q": [0, 0, 1, 1, 1, 1]}
-    module = pytest.importorskip(library)
-    frame = module.table(frame) if library == "pyarrow" else module.LazyFrame(frame)
-    with pytest.warns(UserWarning, match="'batch' .by its name. is left out"):
-        est = ge.LWEA(2).fit(frame)
-    assert est.feature_names_in_.tolist() == ["p", "q"]
-    assert est.predict(frame).tolist() == est.labels_.tolist() == [1, 1, 0, 0, 0, 0]
-    assert ge.Ensemble(frame, names=["batch", "p", "q"]).n_clusterings == 3
-
-
-def test_frames_of_answers():
-    arrow = pytest.importorskip("pyarrow")
-    answers = arrow.table({"anna": ["T", "B", "B"], "ben": ["T", "B", None], "carl": ["B", "T", "B"]})
-    assert ge.Voting(vocabulary="shared").fit(answers).labels_.tolist() == ["T", "B", "B"]
-
-
-def test_other_tables_are_refused():
-    class Table:
-        columns, shape = ("a", "b"), (3, 2)
-
-    refused(lambda: ge.Ensemble(Table()), TypeError, "labels", "a table that is not known", "to_pandas")

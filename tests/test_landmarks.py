@@ -249,7 +249,7 @@ def test_a_folder_for_what_is_kept(tmp_path):
     ):
         with pytest.raises(kind, match=said):
             landmark_ensemble(X, 2, **given, resume=resume)
-    with pytest.raises(ValueError, match="random_state=None cannot"):
+    with pytest.raises(ValueError, match="a fresh seed cannot"):
         landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
 
 

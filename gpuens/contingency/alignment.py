@@ -197,6 +197,7 @@ def _reference(ensemble: Ensemble | SoftEnsemble, to: Any, where: str) -> tuple[
         m = 0 if to is not None else _central(ensemble, where)
         names = list(map(str, ensemble.categories[m].tolist()))
         return ensemble.names[m], _Target(*_column(ensemble, m, where), names)
+    devices.check_readable(to, "to")
     to = in_order_of(ensemble.index, to, "to")
     if _is_matrix(to):
         given = SoftEnsemble([to])
@@ -424,7 +425,7 @@ class _HardParts:
         for m, codes in enumerate(clusters):
             table = xp.asarray(np.append(codes, checks.MISSING).astype(dtype))
             found[:, m] = table[xp.minimum(self.codes[:, m], len(codes))]
-        return _in_memory_of(self.ensemble, found)
+        return devices.give_back(found, self.ensemble.device_kind)
 
 
 class _SoftParts:
@@ -473,7 +474,7 @@ class _SoftParts:
         for place, m in enumerate(order):
             table = xp.asarray(np.append(clusters[m], checks.MISSING).astype(found.dtype))
             found[:, m] = table[xp.minimum(hard[:, place], len(clusters[m]))]
-        return _in_memory_of(self.ensemble, found)
+        return devices.give_back(found, self.ensemble.device_kind)
 
     def memberships(self) -> list[Any]:
         soft = set(self.ensemble._order[len(self.ensemble.offsets) - 1 :])
@@ -488,7 +489,3 @@ def _check_table(n_clusters: int, k: int) -> None:
         f"the table of {n_clusters:,} clusters and the {k:,} of the reference",
         "align clusterings of fewer clusters",
     )
-
-
-def _in_memory_of(ensemble: Ensemble | SoftEnsemble, codes: Any) -> Any:
-    return devices.move(codes, ensemble.device_kind) if devices.kind_of(codes) != ensemble.device_kind else codes

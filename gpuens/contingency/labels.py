@@ -40,7 +40,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
 
 def encode(vectors: list[Any], names: list[Any]) -> Labels:
     """Return label vectors of the same objects (columns that Ensemble accepts) as codes of one dtype."""
-    device = devices.common_kind(vectors)
+    device = str(devices.home_of_all(vectors, names))
     columns = [as_column(vector) for vector in in_one_order(vectors, names)]
     for column, vector, name in zip(columns, vectors, names, strict=True):
         checks.check_label_vector(tuple(column.shape), type(vector).__name__, name)

@@ -19,6 +19,7 @@ from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.runtime.native import cpu
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
 DRAWN_AT_ONCE = 2**20  # number of random pairs compared in one step
@@ -162,6 +163,7 @@ class Pairs:
         return found
 
 
+@takes_rng
 def pairs(
     ens: Any,
     *,
@@ -169,6 +171,7 @@ def pairs(
     exact: Any = "auto",
     n_pairs: int = 10**7,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     device: str = "auto",
 ) -> Pairs:
     """Count the pairs of objects for each number of clusterings that put both objects into one cluster.
@@ -186,8 +189,10 @@ def pairs(
         most 10¹² label comparisons, for example 140,000 distinct label rows in 100 clusterings.
     n_pairs : int
         The number of pairs to draw; any share of the pairs then has a standard error of at most 0.5 / √n_pairs.
-    random_state : int or numpy.random.Generator
+    random_state : int, None or numpy.random.Generator
         For the draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
 
     Raises

@@ -7,9 +7,10 @@ import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
-from gpuens.runtime.device import kind_of, to_host
+from gpuens.runtime.device import home_of, to_host
 
 
 def from_estimators(
@@ -56,6 +57,7 @@ def from_estimators(
     clusterers = _named(estimators)
     if n_jobs is not None and checks.check_integer(n_jobs, "n_jobs", minimum=-checks.LARGEST) == 0:
         raise ValueError("n_jobs must not be 0; give a number of clusterers, or -1 for all processors.")
+    X = as_pandas(X)
     if not hasattr(X, "shape") and not hasattr(X, "__len__"):
         raise TypeError(f"X must be the features of the objects, not {checks.shown(X)}.")
     check_sparse(X, "X")
@@ -68,7 +70,7 @@ def from_estimators(
             found.append(labels)
             shown.update(1)
     ensemble = Ensemble(found, names=list(clusterers))
-    ensemble.device_kind = kind_of(X)
+    ensemble.device_kind = home_of(X, "X")
     return ensemble
 
 

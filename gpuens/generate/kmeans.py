@@ -19,12 +19,14 @@ from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import (
     asked_once,
     chunked,
+    home_of,
     kind_of,
     library_threads,
     memory_budget,
     namespace,
     resolve,
 )
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 BYTES_OF_A_TASK = 2_000  # bytes of memory of a `KMeansTask`, mostly for its random generator
 BATCH = 1024  # number of objects in a mini-batch
@@ -38,6 +40,7 @@ class KMeansTask(NamedTuple):
     rng: np.random.Generator
 
 
+@takes_rng
 def kmeans_ensemble(
     X: Any,
     n_clusterings: int = 20,
@@ -51,6 +54,7 @@ def kmeans_ensemble(
     max_iter: int = 100,
     init: str = "k-means++",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     device: str = "auto",
@@ -94,6 +98,8 @@ def kmeans_ensemble(
         The choice of the first centroids.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}
@@ -139,7 +145,7 @@ def kmeans_ensemble(
     if chunked(X):
         X = _features_in_chunks(X, objects, names, device, client)
     else:
-        where = kind_of(X)
+        where = home_of(X, "X")
         device = resolve(device, where)
         X = as_features(X, device)
         _refuse_wide_indices(X)

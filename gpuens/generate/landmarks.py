@@ -15,11 +15,13 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
-from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
+from gpuens.runtime.device import chunked, home_of, memory_budget, n_threads, namespace, resolve
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 OBJECTS_PER_LANDMARK = 10  # number of objects drawn for each landmark
 
 
+@takes_rng
 def landmark_ensemble(
     X: Any,
     n_clusterings: int = 20,
@@ -29,6 +31,7 @@ def landmark_ensemble(
     n_neighbors: int = 5,
     max_iter: int = 5,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
@@ -65,6 +68,8 @@ def landmark_ensemble(
         Iterations of the last k-means on all objects, from centers found on 10,000 of them.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}
@@ -164,7 +169,7 @@ def by_landmarks(
 
         X = features_in_chunks(X, names, client)
     else:
-        where = kind_of(X)
+        where = home_of(X, "X")
         device = resolve(device, where)
         X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
     n_objects, n_features = (int(n) for n in X.shape)
@@ -181,7 +186,7 @@ def by_landmarks(
         "n_neighbors": n_neighbors,
     }
     if resume is not None and random_state is None:
-        raise ValueError("resume repeats earlier draws, but random_state=None cannot; give a number as random_state.")
+        raise ValueError("resume repeats earlier draws, but a fresh seed cannot; give a number as random_state or rng.")
     of_a_task = planned.kind.n_clusterings
     children = checks.make_generator(random_state).spawn(-(-n_clusterings // of_a_task))
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]

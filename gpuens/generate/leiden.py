@@ -14,12 +14,14 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import memory_budget, resolve
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 TRIES = 3  # number of seeds that are tried before a clustering is left out
 MOST_ITERATIONS = 1_000_000  # largest value allowed for n_iterations
 LARGEST_SPLINTER = 3  # objects in a cluster that is a splinter if half of its objects' edges lead out of it
 
 
+@takes_rng
 def leiden_ensemble(
     X: Any,
     resolutions: float | Sequence[float] = (0.25, 0.5, 1.0, 1.5, 2.0),
@@ -30,6 +32,7 @@ def leiden_ensemble(
     n_iterations: int = 2,
     keep: str = "useful",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     device: str = "auto",
     progress: bool | str = "auto",
 ) -> Ensemble:
@@ -67,6 +70,8 @@ def leiden_ensemble(
         "all" leaves no clustering out.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
         "auto" and "cpu" use igraph. "cuda" uses cuGraph on a GPU, which gives other clusterings. Neighbours of features
         are always found on the CPU. Labels of features in GPU memory count as labels in GPU memory.

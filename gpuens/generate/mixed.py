@@ -14,6 +14,7 @@ from gpuens.generate.landmarks import LandmarkPlan, by_landmarks, range_for
 from gpuens.generate.tasks import ClustersOfLandmarks
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 # largest Gini indexes for Genie; successive clusterings use successive values, and 1 gives single linkage
 MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)
@@ -26,6 +27,7 @@ FEWEST, MOST = 500, 1000  # numbers of landmarks
 LANDMARKS_PER_CLUSTER = 2  # least number of landmarks for each of the largest number of clusters
 
 
+@takes_rng
 def mixed_ensemble(
     X: Any,
     n_clusterings: int = 20,
@@ -34,6 +36,7 @@ def mixed_ensemble(
     n_landmarks: int | None = None,
     n_neighbors: int = 5,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
@@ -71,6 +74,8 @@ def mixed_ensemble(
         K, the number of landmarks to which each object has an edge.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}

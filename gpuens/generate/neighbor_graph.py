@@ -7,8 +7,9 @@ import numpy as np
 from gpuens.io import annotated
 from gpuens.labels.edges import Edges, as_edges, is_network, of_matrix
 from gpuens.labels.features import as_features
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
-from gpuens.runtime.device import chunked, kind_of, to_host
+from gpuens.runtime.device import chunked, home_of, to_host
 
 N_NEIGHBORS = 15  # default number of neighbours
 
@@ -34,6 +35,7 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
             "X is in chunks, but Leiden needs a graph or features in one piece; pass X.compute(), or use "
             "kmeans_ensemble."
         )
+    X = as_pandas(X)
     if given and n_neighbors is not None:
         raise ValueError(f"n_neighbors={checks.shown(n_neighbors)} is for features, but X is a graph; leave it out.")
     if not given and n_neighbors is None and use_rep is None and _like_edges(X):
@@ -49,7 +51,7 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
         edges = of_matrix(_of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors))
     if not len(edges):
         raise ValueError("X is a graph without edges, so there is nothing to cluster; pass a graph with edges.")
-    return edges, kind_of(X)
+    return edges, home_of(X, "X")
 
 
 def _like_edges(X: Any) -> bool:

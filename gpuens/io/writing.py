@@ -9,6 +9,7 @@ from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import index_of_names, names_of_objects
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, to_host
@@ -71,6 +72,8 @@ def write_labels(
         names = ["label"] if table.ndim == 1 else [f"clustering_{m}" for m in range(table.shape[1])]
     matrix = table.reshape(len(table), -1) if table.ndim == 1 else table
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
+    if kind_of(ids) == "cuda" or hasattr(ids, "__dlpack__"):
+        ids = to_host(ids)
     if ids is not None and len(ids) != len(matrix):
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
     ids = names_of_objects(None if ids is None else _index_of_ids(ids))
@@ -99,7 +102,7 @@ def _of_numbers(labels: Any) -> np.ndarray:
     if isinstance(labels, Ensemble):
         # the smallest signed integer type that can hold every label code and -1
         return labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
-    found: np.ndarray = to_host(labels)
+    found: np.ndarray = to_host(as_pandas(labels))
     if found.ndim not in (1, 2) or 0 in found.shape:
         raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {found.shape}.")
     if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
@@ -140,8 +143,6 @@ def _index_of_ids(ids: Any) -> Any:
     """Return the names of objects as a pandas Index; names that are neither all numbers nor all texts become texts."""
     import pandas as pd
 
-    if kind_of(ids) == "cuda":
-        ids = to_host(ids)
     index = (
         index_of_names(ids) if isinstance(ids, (list, tuple)) else ids if isinstance(ids, pd.Index) else pd.Index(ids)
     )

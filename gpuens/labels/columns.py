@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.communities import as_sequences, columns_by_name, refuse_single, warn_of_members
+from gpuens.labels.frames import as_pandas, is_frame, is_of_cudf
 from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.object_names import JOIN, counts_from_0, in_one_order, index_of, index_of_all, index_of_names
 from gpuens.labels.orientation import check_orientation
@@ -18,7 +19,9 @@ class Columns(NamedTuple):
 
     values: Any  # an array (M, N) of NumPy or CuPy, or a list of M results of `as_column`
     names: list[Any]
-    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels
+    device_kind: (
+        str  # "cpu" or "cuda": the memory of the caller's labels, a `Home` with their library if they are arrays
+    )
     index: Any  # the names of the objects, a pandas Index (N,), or None
     left_out: Sequence[Any] = ()  # names of the columns of a DataFrame that name the objects
 
@@ -56,35 +59,6 @@ def split_columns(
     return columns if names is None else columns._replace(names=checks.check_names(names, len(columns.values)))
 
 
-def is_frame(labels: Any) -> bool:
-    """Return whether labels are a table whose columns have names, in memory or not."""
-    return hasattr(type(labels), "columns") and not devices.chunked(labels)
-
-
-def without_columns(frame: Any, names: Sequence[Any]) -> Any:
-    """Return a frame without the columns of some names, where they are there."""
-    if hasattr(frame, "iloc"):
-        return frame[[name for name in frame.columns if name not in names]]
-    return _narwhals(frame).drop(*names, strict=False).to_native()
-
-
-def _narwhals(frame: Any) -> Any:
-    """Return a frame of any library as a frame of narwhals."""
-    import narwhals
-
-    if hasattr(frame, "__arrow_c_array__"):  # a batch of Arrow records, which narwhals does not know
-        import pyarrow
-
-        frame = pyarrow.table(frame)
-    try:
-        return narwhals.from_native(frame)
-    except TypeError:
-        raise TypeError(
-            f"labels are a {type(frame).__name__} of {type(frame).__module__}, a table that is not known; pass "
-            "labels.to_pandas() or an array."
-        ) from None
-
-
 def _refuse_others(labels: Any) -> None:
     """Refuse AnnData, scalars, texts, sets and iterators."""
     if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # else NumPy would read an AnnData object row by row
@@ -108,7 +82,7 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Co
     if by_name is not None:
         return Columns(by_name[0], names, "cpu", by_name[1])
     ordered, index = in_one_order(labels, titles, JOIN), index_of_all(labels)
-    device_kind, columns = devices.common_kind(ordered), [as_column(column) for column in ordered]
+    device_kind, columns = devices.home_of_all(ordered, titles), [as_column(column) for column in ordered]
     shapes = [column.shape for column in columns]
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
         tables = all(isinstance(one, (list, tuple)) for one in labels) and shapes and len(shapes[0]) == 2
@@ -142,24 +116,17 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Co
 
 
 def _of_frame(frame: Any) -> Columns:
-    """Return the columns of a frame of pandas, cuDF or any library that narwhals knows."""
-    index, device_kind = index_of(frame), "cpu"
-    if not hasattr(frame, "iloc"):
-        frame = _narwhals(frame)
-        frame = frame.collect() if hasattr(frame, "collect") else frame
-    checks.check_label_shape(tuple(frame.shape))
-    if hasattr(frame, "to_pandas") and hasattr(frame, "iloc"):  # cuDF: its array interface cannot pass strings
-        frame, device_kind = frame.to_pandas(), "cuda"
-    names = list(frame.columns)  # pandas allows equal names, so columns are selected by position
-    columns = [frame.iloc[:, m] if hasattr(frame, "iloc") else _exact(frame[name]) for m, name in enumerate(names)]
-    return Columns(list(map(as_column, columns)), names, device_kind, index)
-
-
-def _exact(column: Any) -> Any:
-    """Return a column of narwhals in its own library; integers beside missing labels stay integers."""
-    if column.dtype.is_signed_integer() and column.null_count():
-        column = column.fill_null(checks.MISSING)
-    return column.to_native()
+    """Return the columns of a frame of any library."""
+    index, table = index_of(frame), as_pandas(frame)
+    if not hasattr(table, "iloc"):
+        raise TypeError(
+            f"labels are a {type(frame).__name__} of {type(frame).__module__}, a table that is not known; pass "
+            "labels.to_pandas() or an array."
+        )
+    checks.check_label_shape(tuple(table.shape))
+    names = list(table.columns)  # pandas allows equal names, so columns are selected by position
+    columns = [as_column(table.iloc[:, m]) for m in range(len(names))]
+    return Columns(columns, names, "cuda" if is_of_cudf(frame) else "cpu", index)
 
 
 def _named(columns: Columns) -> Columns:
@@ -181,7 +148,7 @@ def _named(columns: Columns) -> Columns:
 def _of_array(labels: Any) -> Columns:
     """Return the columns of an array (N, M) of any library."""
     _refuse_others(labels)
-    device_kind, matrix = devices.kind_of(labels), devices.native(labels)
+    device_kind, matrix = devices.home_of(labels), devices.native(labels)
     checks.check_label_shape(matrix.shape)
     if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
         matrix = np.asarray(matrix)
@@ -190,12 +157,10 @@ def _of_array(labels: Any) -> Columns:
 
 def as_column(column: Any) -> Any:
     """Return a column of labels as a NumPy or CuPy array, or as a Series if its dtype exists in pandas only."""
+    column = as_pandas(column)
     if hasattr(column, "iloc") and not isinstance(getattr(column, "dtype", np.dtype(object)), np.dtype):
         # categories, Int64, string, …
         return column
-    if hasattr(getattr(column, "type", None), "value_type") and hasattr(column, "cast"):
-        # categories of Arrow, whose missing values would become any of the categories
-        column = column.cast(column.type.value_type)
     if not isinstance(column, (list, tuple)):
         return devices.native(column)
     try:

@@ -7,9 +7,10 @@ import numpy as np
 
 from gpuens.labels.codes import factorize
 from gpuens.labels.features import as_csr, power_of, times
+from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import exact_indexes, exact_names, index_of_names, name_at
 from gpuens.runtime import checks
-from gpuens.runtime.device import kind_of, memory_budget, to_host
+from gpuens.runtime.device import check_readable, kind_of, memory_budget, to_host
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array
@@ -98,8 +99,9 @@ def as_edges(graph: Any) -> Edges:
                 "graph.as_undirected() of igraph."
             )
         return (_edges_of_igraph if _of_igraph(graph) else _edges_of_networkx)(graph)
-    if hasattr(graph, "columns") and hasattr(graph, "iloc"):
-        return _edges_of_table(graph)
+    check_readable(graph, "graph")
+    if hasattr(table := as_pandas(graph), "iloc"):
+        return _edges_of_table(table)
     return _edges_of_array(graph)
 
 

@@ -14,8 +14,9 @@ from gpuens.labels.codes import (
     select_columns,
     unlabelled_objects,
 )
-from gpuens.labels.columns import as_column, is_frame, split_columns
+from gpuens.labels.columns import as_column, split_columns
 from gpuens.labels.encoding import encode_columns
+from gpuens.labels.frames import as_pandas, is_frame
 from gpuens.labels.joining import Source, joined, sources_of
 from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
 from gpuens.labels.object_names import JOIN, places_of
@@ -37,9 +38,10 @@ class Ensemble:
         Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None, pandas.NA and masked
         entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
         others they are clusters, with a warning. Label values need not be consecutive and are local to their
-        clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
-        memory of the labels. DataFrames are those of pandas, cuDF and all libraries that narwhals knows, such as
-        polars (also lazy), Arrow and DuckDB.
+        clustering. Arrays are those of NumPy, CuPy, PyTorch and all libraries with the array API, DLPack or
+        ``__cuda_array_interface__``; results return to the memory and the library of the labels. DataFrames are those
+        of pandas, cuDF and all libraries that narwhals knows, such as polars (also lazy), Arrow, DuckDB and Modin;
+        results for them are NumPy arrays, as in scikit-learn.
 
         In a list, each element is one base clustering: a column of any type; a list of sets of the members of clusters
         (networkx), or of lists if some differ in length; a dict of object to label or of cluster to members; a
@@ -108,7 +110,7 @@ class Ensemble:
     names: list[Any]
     index: Any = None  # the default also serves old pickles, which have no names of objects
     left_out: Sequence[Any] = ()
-    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels and of results
+    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels and of results, a `Home` with their library
     _copies: dict[str, Any]  # the codes in each memory, "cpu" or "cuda"
 
     def __init__(self, labels: Any, *, names: Sequence[Any] | None = None, wide: bool = False) -> None:
@@ -207,6 +209,7 @@ class Ensemble:
         >>> list(ens.index), ens.names, ens.to_array().tolist()
         (['t1', 't2', 't3'], ['ann', 'bob'], [[0, 1], [1, -1], [-1, 0]])
         """
+        frame = as_pandas(frame)
         if not hasattr(frame, "columns"):
             raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
         columns = list(frame.columns)

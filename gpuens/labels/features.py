@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import SCALES
-from gpuens.runtime.device import floats, kind_of, memory_budget, namespace, native, to_host
+from gpuens.runtime.device import check_readable, floats, kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # rows searched at a time for a value that is not finite
 VALUES_SEEN = 2**20  # values read to estimate the standard deviations of features
@@ -30,6 +31,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
         raise TypeError(f"{name} must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
+    check_readable(X, name)
     if hasattr(X, "tocsr"):
         if kind_of(getattr(X, "data", None)) == "cuda":
             raise TypeError(
@@ -50,8 +52,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
         _check_finite(X.data, name)
         return X if part else times(X, power_of(X, name))
-    if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
-        X = X.to_pandas()
+    X = as_pandas(X)
     columns = list(X.columns) if hasattr(X, "columns") else None
     if hasattr(X, "iloc") and X.ndim == 2:
         values = _of_frame(X, name)
@@ -80,7 +81,9 @@ def as_numbers(X: Any, name: str = "X") -> Any:
     if hasattr(X, "tocsr"):
         check_numbers(X.dtype, name)
         return as_csr(X, name).astype(np.float64)
-    values = _of_frame(X, name) if hasattr(X, "iloc") else np.asarray(X)
+    check_readable(X, name)
+    X = as_pandas(X)
+    values = _of_frame(X, name) if hasattr(X, "iloc") else to_host(X)
     check_numbers(values.dtype, name)
     values = values.astype(np.float64)
     if np.isinf(values).any():
@@ -413,4 +416,4 @@ def scaled(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) ->
 
 def columns_of(X: Any) -> Any:
     """Return the names of the features of a table, or None."""
-    return getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are arrays
+    return getattr(X, "columns", None)

@@ -14,7 +14,7 @@ from gpuens.labels.edges import BYTES_OF_AN_OBJECT, Edges, among, as_edges, of_m
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of, names_of_objects, places_of
 from gpuens.runtime import checks
-from gpuens.runtime.device import kind_of, memory_budget, to_host
+from gpuens.runtime.device import check_readable, kind_of, memory_budget, to_host
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -188,7 +188,8 @@ class Graph:
         if max_length is not None:
             max_length = checks.check_real(max_length, "max_length", above=0.0)
         if groups is not None:
-            groups = to_host(np.asarray(in_order_of(index_of(coordinates), groups, "groups", "coordinates")))
+            check_readable(groups, "groups")
+            groups = to_host(in_order_of(index_of(coordinates), groups, "groups", "coordinates"))
             checks.check_one_per_row(groups, len(places), "groups")
             groups = _numbers_of(groups)
         return replace(cls.of_edges(nearest_places(places, k, groups, max_length, names)), places=places)
@@ -221,7 +222,7 @@ class Graph:
                 f"shape must be the lengths of the axes, such as (height, width), not {checks.shown(shape)}."
             )
         lengths = tuple(checks.check_integer(length, "shape", minimum=1) for length in shape)
-        cells = np.ones(lengths, dtype=bool) if mask is None else to_host(np.asarray(mask)).astype(bool)
+        cells = np.ones(lengths, dtype=bool) if mask is None else to_host(mask).astype(bool)
         if cells.shape != lengths:
             raise ValueError(
                 f"mask has shape {cells.shape}, but the grid {lengths}; pass one truth value for each cell."
@@ -292,6 +293,7 @@ class Graph:
 
     def subgraph(self, objects: Any) -> "Graph":
         """Return the graph of some objects, given by a mask (N,) or by their numbers, in this order."""
+        objects = checks.check_indices(objects, self.n_objects, "objects")
         matrix = self.matrix()[objects][:, objects].tocoo()
         once = matrix.row < matrix.col
         names = None if self.names is None else self.names[objects]

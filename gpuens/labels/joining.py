@@ -14,6 +14,7 @@ import numpy as np
 from gpuens.labels.codes import cast_codes, codes_dtype, factorize, select_columns, without_empty
 from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
+from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at, names_of_objects
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.runtime import checks, device
@@ -62,6 +63,7 @@ def _source_of(labels: Any, title: Any, is_key: bool) -> Source:
     if hasattr(labels, "to_frame") and hasattr(labels, "n_clusterings"):
         labels = labels.to_frame()
         return Source(split_columns(labels), title, owner, None)
+    labels = as_pandas(labels)
     n_dimensions = len(getattr(labels, "shape", ()))
     if n_dimensions == 1:
         columns = split_columns([labels])

@@ -13,6 +13,7 @@ from gpuens.labels.codes import codes_dtype, unlabelled_objects
 from gpuens.labels.columns import as_column
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import as_pandas, is_frame
 from gpuens.labels.object_names import in_one_order, index_of_all
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.runtime import checks
@@ -74,9 +75,10 @@ class SoftEnsemble:
                 "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "
                 "each."
             )
-        kind = devices.common_kind(list(clusterings))
+        titles = [f"labels[{m}]" for m in range(len(clusterings))]
+        kind = devices.home_of_all(clusterings, titles)
         self.index = index_of_all(clusterings)
-        clusterings = in_one_order(clusterings, [f"labels[{m}]" for m in range(len(clusterings))])
+        clusterings = in_one_order(clusterings, titles)
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])
@@ -209,15 +211,14 @@ def is_soft(clustering: Any) -> bool:
     """Return whether a base clustering consists of memberships (N, k_h) instead of labels."""
     if isinstance(clustering, (list, tuple)):
         return bool(clustering) and isinstance(clustering[0], (list, tuple, np.ndarray))
-    return len(getattr(clustering, "shape", ())) == 2
+    return is_frame(clustering) or len(getattr(clustering, "shape", ())) == 2
 
 
 def _memberships(clustering: Any, name: int) -> Any:
     """Return memberships as a float64 matrix; values that are not numbers keep their dtype."""
+    clustering = as_pandas(clustering)
     if hasattr(clustering, "iloc"):
         clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif hasattr(clustering, "to_numpy"):
-        clustering = clustering.to_numpy()
     elif isinstance(clustering, (list, tuple)):
         try:
             clustering = np.asarray(clustering)

@@ -31,6 +31,7 @@ def encode_column(column: Any, name: object, *, in_part: bool = False) -> tuple[
 
 def encode_vector(values: Any, name: str, n_objects: int) -> np.ndarray:
     """Return the codes (n_objects,) of one label vector, int64, -1 for missing, host; refuse other shapes."""
+    devices.check_readable(values, name)
     column = as_column(values)
     checks.check_label_vector(tuple(column.shape), type(values).__name__, name)
     checks.check_one_per_row(column, n_objects, name)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype, renumber_codes
-from gpuens.labels.columns import is_frame
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import is_frame
 from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.odd_labels import LOOKS_MISSING
 from gpuens.labels.values import label_values
@@ -90,7 +90,7 @@ def named(names: np.ndarray, codes: Any, kind: str) -> Any:
     """
     dtype = names.dtype if names.dtype == np.int64 else object  # object also for numbers above the largest int64
     found = np.array([*names.tolist(), nameless(names)], dtype=dtype)[devices.to_host(codes)]
-    return devices.move(found, kind) if dtype == np.int64 else found
+    return devices.give_back(found, kind) if dtype == np.int64 else found
 
 
 def nameless(labels: Any) -> Any:

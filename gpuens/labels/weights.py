@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 
 PARTS = (1, 2, 3, 4, 8, *(10**digits for digits in range(1, 7)))  # a unit is tried as 1 / part, in this order
@@ -65,7 +66,7 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
     >>> counts.tolist(), unit
     ([3, 1, 5], 1000)
     """
-    array = checks.host_array(weights, f"sample_weight must be {n_objects} numbers, one per object")
+    array = checks.host_array(as_pandas(weights), f"sample_weight must be {n_objects} numbers, one per object")
     if array.shape == (n_objects,) and array.dtype.kind in "iuf" and (array == 0).any():
         raise ValueError(
             f"sample_weight is zero for {np.count_nonzero(array == 0)} object(s), the first is object "

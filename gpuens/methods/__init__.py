@@ -9,6 +9,7 @@ from gpuens.methods.registered import CONNECTED
 from gpuens.methods.registered import ESTIMATORS as ESTIMATORS
 from gpuens.methods.registered import REGISTRY as REGISTRY
 from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
@@ -105,6 +106,7 @@ def partitioners() -> "dict[str, type[Partitioner]]":
     return dict(PARTITIONERS)
 
 
+@takes_rng
 def consensus(
     labels: Any,
     n_clusters: int | None = None,
@@ -117,6 +119,7 @@ def consensus(
     graph: Any = None,
     coordinates: Any = None,
     groups: Any = None,
+    rng: Any = NOT_GIVEN,
     **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
@@ -146,13 +149,16 @@ def consensus(
         In place of a graph: places, each joined to the 6 nearest ones.
     groups : array (n_objects,), optional
         With coordinates: the slide or image of each object; no edge joins two.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7), a parameter of methods that draw; only one of both is passed.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
     Returns
     -------
     array (n_objects,), int64
-        NumPy, or CuPy for labels in GPU memory. For ``method="voting", vocabulary="shared"``, labels are names.
+        In the memory and the library of the labels: of CuPy or PyTorch if they are. For
+        ``method="voting", vocabulary="shared"``, labels are names.
 
     Examples
     --------
@@ -206,5 +212,8 @@ def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Co
     names = kind._get_param_names() if parameters else []
     for name in parameters:
         if name not in names:
-            raise TypeError(f"{name!r} is no parameter of method {method!r}; its parameters are {', '.join(names)}.")
+            also = " (or rng)" if name == "random_state" else ""
+            raise TypeError(
+                f"{name!r}{also} is no parameter of method {method!r}; its parameters are {', '.join(names)}."
+            )
     return kind(n_clusters, **parameters)

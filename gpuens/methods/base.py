@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.suggestion import Suggestion, suggestion_of
-from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import is_frame, without_columns
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
@@ -104,8 +104,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : array (n_objects,), int64
-        The label of each object, on the device of the given labels. Cluster 0 has most objects (or the largest weight),
-        1 the next, and so on; of equal clusters, the one with the first object comes first.
+        The label of each object, in the memory and the library of the given labels. Cluster 0 has most objects (or the
+        largest weight), 1 the next, and so on; of equal clusters, the one with the first object comes first.
     n_clusters_ : int
     reduction_ : Reduction
         The rows that were clustered, core groups by default.
@@ -292,7 +292,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             fit, and for objects without a label known from fit.
         """
         groups, kind = self._new(X)
-        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], kind)
+        return devices.give_back(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, from which `gpuens.load` makes a model that labels new objects.
@@ -415,7 +415,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             rule = self._rule() if not reduction.covers_all else None
             numbers, found = reduction.by_size(partition.labels, partition.n_clusters, rule, weighted=weighted)
             self._renumber(numbers)
-            self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
+            self.labels_ = devices.give_back(found, ensemble.device_kind)
 
         self._within_memory(work, ensemble.n_objects, ensemble.n_clusterings)
         self._note_names(ensemble)
@@ -626,8 +626,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         if (why := self._lacks_evidence()) is not None:
             raise AttributeError(f"this {type(self).__name__} has no confidence_: {why}")
         if "confidence" in (own := self._partition.certainty or {}):
-            return devices.move(self.reduction_.look_up(own["confidence"]), self.reduction_.ensemble.device_kind)
-        return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
+            return devices.give_back(self.reduction_.look_up(own["confidence"]), self.reduction_.ensemble.device_kind)
+        return devices.give_back(self.evidence().objects.confidence, devices.home_of(self.labels_))
 
     def confident_labels(self, min_confidence: float) -> Array:
         """Return `labels_`, but -1 for each object whose `confidence_` is below ``min_confidence``.
@@ -661,11 +661,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         least = checks.check_between(min_confidence, "min_confidence", 0, 1)
         if (why := self._lacks_evidence()) is not None:
             raise TypeError(why)
-        found, below = self.labels_.copy(), self.confidence_ < least
+        found, below = devices.native(self.labels_).copy(), devices.native(self.confidence_) < least
         if found.dtype == object:  # texts are in host memory
             below = devices.to_host(below)
         found[below] = nameless(found)
-        return found, int(below.sum())
+        return devices.give_back(found, devices.home_of(self.labels_)), int(below.sum())
 
     # --- attributes of some partitioners ------------------------------------------------------------------------------
 
@@ -674,8 +674,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         membership = self._partition.membership if hasattr(self, "_partition") else None
         if membership is None:
             raise AttributeError(f"this {type(self).__name__} has no membership_.")
-        of_objects = self.reduction_.of_rows(membership)
-        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+        return devices.give_back(self.reduction_.of_rows(membership), devices.home_of(self.labels_))
 
     def _cut_tree(self, name: str) -> CutTree:
         partition = getattr(self, "_partition", None)
@@ -688,8 +687,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         rest = self._cut_tree("rest_").rest
         if rest is None:
             rest = _none_of(self.reduction_.rows)
-        of_objects = self.reduction_.expand(rest, _none_of)
-        return of_objects if devices.chunked(of_objects) else devices.move(of_objects, devices.kind_of(self.labels_))
+        return devices.give_back(self.reduction_.expand(rest, _none_of), devices.home_of(self.labels_))
 
     @property
     def marks_rest(self) -> bool:
@@ -723,8 +721,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         >>> est.cut(4).tolist()
         [0, 0, 2, 3, 1, 1]
         """
-        labels = self._cut(n_clusters, "cut()")[1]
-        return labels if devices.chunked(labels) else devices.move(labels, self.reduction_.ensemble.device_kind)
+        return devices.give_back(self._cut(n_clusters, "cut()")[1], self.reduction_.ensemble.device_kind)
 
     def _cut(self, n_clusters: int, name: str) -> tuple[np.ndarray, Array]:
         """Return the labels (G,) of the rows and those (n_objects,) of all objects at a cut of the tree."""

@@ -99,7 +99,7 @@ class Model:
         """
         given = self._known(X)
         groups = self._groups(given)
-        return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
+        return devices.give_back(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
 
     def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects:
         """Return the labels of new objects, and the evidence for these labels (`gpuens.evidence.NewObjects`).

@@ -229,7 +229,7 @@ class Spatial(Consensus):
     def membership_(self) -> Array:
         if getattr(self, "_memberships", None) is None:
             raise AttributeError("this Spatial has no membership_; fit it with neighbours and refine=True.")
-        return devices.move(self._memberships, devices.kind_of(self.labels_))
+        return devices.give_back(self._memberships, devices.home_of(self.labels_))
 
     def _in_memory(self, labels: Any) -> Any:
         """Return labels in chunks as an array; refuse them if their shares would have to be in memory, too."""
@@ -286,7 +286,7 @@ class Spatial(Consensus):
         warn_of_lost_classes(devices.to_host(alone.labels)[devices.to_host(distinct.row_of)], domains.labels, graph)
         self.reduction_, of_pairs = groups_with_labels(distinct, domains.labels, k)
         numbers, labels = self.reduction_.by_size(of_pairs, k)
-        self.labels_, self.n_clusters_ = devices.move(labels, kind), k
+        self.labels_, self.n_clusters_ = devices.give_back(labels, kind), k
         self._partition = Partition(numbers[of_pairs], k)
         self._partition.rule = profile_rule(self.reduction_.rows, self._partition.labels, k)
         self._objects, self._evidence = None, None
@@ -297,7 +297,7 @@ class Spatial(Consensus):
         if domains.regions is not None:
             results["regions"] = domains.regions
         numbers = np.append(numbers, np.arange(k, int(domains.smoothed.max()) + 1))
-        self._keep(results | {"smoothed_labels": devices.move(numbers[domains.smoothed], kind)})
+        self._keep(results | {"smoothed_labels": devices.give_back(numbers[domains.smoothed], kind)})
         warn_of_lopsided(self.reduction_.rows, self._partition, lambda: "compare the method without graph")
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:

@@ -162,10 +162,10 @@ class Voting(Consensus):
         self._agreement: Annotators | None = None
         names = self._partition.names
         if names is not None:
-            kind = devices.kind_of(self.labels_)
+            kind = devices.home_of(self.labels_)
             self.labels_ = names[devices.to_host(self.labels_)]
             if self.labels_.dtype != object:
-                self.labels_ = devices.move(self.labels_, kind)
+                self.labels_ = devices.give_back(self.labels_, kind)
             self.n_clusters_ = int(np.isin(names, self.classes_).sum())
         return self
 

@@ -30,6 +30,7 @@ from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 # largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
 # objects, and only the best start continues with all rows
@@ -105,6 +106,7 @@ class LabelKMeans(Partitioner):
         return found
 
 
+@takes_rng
 def label_kmeans(
     rows: Rows,
     divergence: Divergence,
@@ -113,7 +115,8 @@ def label_kmeans(
     n_init: int = 10,
     max_iter: int = 100,
     tol: float = 0.0,
-    rng: np.random.Generator,
+    random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
 ) -> Partition:
     """Cluster rows by k-means in label space: k-means++ and Lloyd's iterations, the best of ``n_init`` starts.
 
@@ -136,8 +139,10 @@ def label_kmeans(
         rises.
     tol : float
         A start also ends when the objective falls by no more than this share of it.
-    rng : numpy.random.Generator
+    random_state : int, None or numpy.random.Generator
         Used on the host only: the same state gives the same labels on every device.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Returns
     -------
@@ -158,6 +163,7 @@ def label_kmeans(
     >>> found.labels.tolist(), round(found.found["objective"], 3)
     ([0, 0, 0, 1, 1, 1], 1.333)
     """
+    rng = checks.make_generator(random_state)
     with devices.library_threads(1):  # sums of several threads could differ
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)

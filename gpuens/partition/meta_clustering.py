@@ -21,6 +21,7 @@ from gpuens.partition.metis import graph_fits, metis, why_no_metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 CUTS = ("metis", "normalized")
 OTHERS = ("association", "similarity")
@@ -104,6 +105,7 @@ class MetaClusters(Partitioner):
         return found
 
 
+@takes_rng
 def meta_clustering(
     similarities: np.ndarray | Callable[[int, int], np.ndarray],
     rows: Rows,
@@ -111,6 +113,7 @@ def meta_clustering(
     *,
     imbalance: float = 0.03,
     random_state: int | np.random.Generator | None = 0,
+    rng: Any = NOT_GIVEN,
     cut: Cut | None = None,
 ) -> Partition:
     """Return the partition of rows by meta-clusters of their clusters.

@@ -23,6 +23,7 @@ from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 from gpuens.runtime import checks, installing, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.runtime.threads import gil_enabled
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
@@ -41,6 +42,7 @@ RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows sta
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts of rows, columns and similarities, in CSR format
 
 
+@takes_rng
 def metis(
     similarities: Any,
     weights: np.ndarray,
@@ -48,6 +50,7 @@ def metis(
     *,
     imbalance: float = 0.03,
     random_state: int | np.random.Generator | None = 0,
+    rng: Any = NOT_GIVEN,
 ) -> np.ndarray:
     """Return the part of each vertex, 0 … n_parts - 1, numbered by the parts' first vertices; no part is empty.
 
@@ -70,8 +73,10 @@ def metis(
     n_parts : int, at most n
     imbalance : float > 0
         The share by which a part may be heavier than the average, rounded to multiples of .001.
-    random_state : int, Generator or None
+    random_state : int, None or numpy.random.Generator
         Equal seeds give equal parts on one platform; METIS draws from the C library's generator.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Returns
     -------

@@ -38,6 +38,7 @@ from gpuens.partition.soft_descent import STEPS, Problem, descend, first_tables
 from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_correspondences
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 TABLES = 10  # largest number of tables (N_c, k) in memory
 
@@ -165,6 +166,7 @@ class LargestMembership:
         return labels
 
 
+@takes_rng
 def soft_correspondence(
     rows: Rows,
     n_clusters: int,
@@ -176,7 +178,8 @@ def soft_correspondence(
     max_iter: int = 100,
     tol: float = 1e-3,
     n_steps: int = STEPS,
-    rng: np.random.Generator,
+    random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
 ) -> Correspondence:
     """Return, of the correspondences found from several starts, the one with the smallest value of eq 3.
 
@@ -197,8 +200,10 @@ def soft_correspondence(
         correspondence changes by more than a tenth of it.
     n_steps : int
         The largest number of steps of each S_h in an iteration.
-    rng : numpy.random.Generator
+    random_state : int, None or numpy.random.Generator
         Used on the host only: the same state gives the same result on every device, bit for bit.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Examples
     --------
@@ -210,7 +215,7 @@ def soft_correspondence(
     >>> found.labels.tolist(), found.correspondences[1].argmax(axis=1).tolist()
     ([0, 0, 1, 1, 2, 2], [1, 2, 0])
     """
-    ensemble = SoftEnsemble.of(rows.ensemble)
+    ensemble, rng = SoftEnsemble.of(rows.ensemble), checks.make_generator(random_state)
     _tables_fit(ensemble, n_clusters)
     with devices.library_threads(1):  # because sums by several threads could differ
         problem = Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)

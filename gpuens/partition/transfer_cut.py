@@ -42,6 +42,7 @@ from gpuens.partition.embeddings import (
 )
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
@@ -141,6 +142,7 @@ def _guarded(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, values, 1.0)
 
 
+@takes_rng
 def transfer_cut(
     rows: Rows,
     cluster_weights: np.ndarray,
@@ -149,6 +151,7 @@ def transfer_cut(
     graph: np.ndarray | None = None,
     n_init: int = 10,
     random_state: int | np.random.Generator | None = 0,
+    rng: Any = NOT_GIVEN,
 ) -> Partition:
     """Return the partition of rows, in memory or in pieces, with labels in the order of the clusters' first rows.
 

@@ -82,6 +82,7 @@ def refuse_sparse(labels: Any) -> None:
 def check_names(names: Any, n_clusterings: int) -> list[Any]:
     """Return the names as a list, or refuse them unless there is one for each clustering."""
     try:
+        names = names.to_pylist() if hasattr(names, "to_pylist") else names  # Arrow's elements are no texts
         given = None if isinstance(names, (str, bytes)) else list(names)
     except TypeError:  # 0-D arrays claim to be iterable
         given = None
@@ -383,9 +384,10 @@ def make_generator(random_state: Any) -> np.random.Generator:
 
 
 def host_array(values: Any, must: str) -> np.ndarray:
-    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement."""
+    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement of an argument."""
+    device.check_readable(values, must.split(" must")[0])
     try:
-        return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
+        return device.to_host(values)
     except ValueError as error:
         raise ValueError(f"{must}, not lists of different lengths.") from error
 

@@ -8,12 +8,13 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from fractions import Fraction
 from functools import cache, lru_cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -36,8 +37,74 @@ HAND_OVER = 2**16  # nanoseconds (steps of 1 ns) to wake a thread and to wait fo
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 
+class Home(str):
+    """The memory of the caller's arrays, "cpu" or "cuda", and the library to which results are given back.
+
+    ``library`` is the name of a namespace of the array API, such as "torch"; None stands for NumPy and CuPy.
+    """
+
+    library: str | None
+
+    def __new__(cls, kind: str, library: str | None = None) -> "Home":
+        home = super().__new__(cls, kind)
+        home.library = library
+        return home
+
+
+def home_of(array: Any, name: str = "labels") -> Home:
+    """Return the memory and the library of an array; ``name`` is the name of the argument in messages."""
+    return home_of_all([array], [name])
+
+
+def home_of_all(arrays: Sequence[Any], names: Sequence[Any]) -> Home:
+    """Return the memory that all arrays share, and their library if that is one; mixing devices is a TypeError."""
+    for array, name in zip(arrays, names, strict=True):
+        check_readable(array, name)
+    kinds, libraries = set(map(kind_of, arrays)), set(map(_library_of, arrays))
+    if len(kinds) > 1:
+        raise TypeError(
+            "labels mix arrays in GPU memory with arrays in host memory; move them all to one device first "
+            "(cupy.asarray or cupy.asnumpy)."
+        )
+    return Home(kinds.pop() if kinds else "cpu", libraries.pop() if len(libraries) == 1 else None)
+
+
+def _library_of(array: Any) -> str | None:
+    if _is_tensor(array):
+        return "torch"
+    if not hasattr(array, "__array_namespace__") or isinstance(array, np.ndarray) or chunked(array):
+        return None
+    name: str = array.__array_namespace__().__name__
+    return None if name.partition(".")[0] == "cupy" else name
+
+
+def _is_tensor(array: Any) -> bool:
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)  # None also while torch is being imported
+    return kind is not None and isinstance(array, kind)
+
+
+def check_readable(array: Any, name: Any = "an array") -> None:
+    """Refuse a tensor of PyTorch that neither NumPy nor CuPy can read; ``name`` is the name of the argument."""
+    if not _is_tensor(array):
+        return
+    if array.device.type not in ("cpu", "cuda"):
+        fault, remedy = f"is on the device {array.device.type!r}", "cpu()"
+    elif str(array.layout) != "torch.strided":
+        fault, remedy = f"has the layout {array.layout}", "to_dense()"
+    elif array.requires_grad:
+        fault, remedy = "requires gradients, and results have none", "detach()"
+    elif (dtype := str(array.dtype).removeprefix("torch.")) not in np.sctypeDict:
+        fault, remedy = f"has the type {dtype}, which NumPy lacks", "float()"
+    elif array.is_conj() or array.is_neg():
+        fault, remedy = "is conjugated or negated only when it is read", "resolve_conj().resolve_neg()"
+    else:
+        return
+    raise TypeError(f"{name}: the tensor {fault}; pass {'tensor' if name == 'an array' else name}.{remedy}.")
+
+
 def kind_of(array: Any) -> str:
     """Return "cuda" for an array in GPU memory, "cpu" for an array in host memory and for any other object."""
+    check_readable(array)
     if hasattr(array, "__cuda_array_interface__"):
         return "cuda"
     if hasattr(array, "__dlpack_device__") and not isinstance(array, np.ndarray):
@@ -66,17 +133,6 @@ def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
     raise kind(f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct the array or its chunks.")
 
 
-def common_kind(arrays: list[Any]) -> str:
-    """Return the device that all arrays share; mixing devices is a TypeError."""
-    kinds = {kind_of(array) for array in arrays}
-    if len(kinds) > 1:
-        raise TypeError(
-            "labels mix arrays in GPU memory with arrays in host memory; move them all to one device first "
-            "(cupy.asarray or cupy.asnumpy)."
-        )
-    return kinds.pop() if kinds else "cpu"
-
-
 def native(array: Any) -> Any:
     """Return any array as a NumPy or CuPy array, in the memory where it already is.
 
@@ -93,9 +149,14 @@ def native(array: Any) -> Any:
             return on_current(array)
         ours = cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
         return on_current(ours)
-    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
-        return np.from_dlpack(array)
-    return np.asarray(array)
+    check_readable(array)
+    try:
+        if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+            return np.from_dlpack(array)
+        return np.asarray(array)
+    except (RuntimeError, BufferError) as error:
+        reason = str(error).rstrip(".")
+        raise TypeError(f"an array of {type(array).__module__} cannot be read ({reason}); copy it to NumPy.") from error
 
 
 def on_current(array: Any) -> Any:
@@ -128,6 +189,22 @@ def move(array: Any, kind: str) -> Any:
         return to_host(array)
     _refuse_too_long(array)
     return _cupy().asarray(array)
+
+
+def give_back(array: Any, home: str) -> Any:
+    """Return a result in the memory and the library of the caller's arrays (`home_of`).
+
+    Texts stay in NumPy arrays, and arrays in chunks stay where they are.
+    """
+    if chunked(array):
+        return array
+    moved, library = move(array, home), getattr(home, "library", None)
+    if library is None or moved.dtype.kind not in "biufc":
+        return moved
+    namespace = import_module(library)
+    if home == "cuda":
+        return namespace.from_dlpack(moved)
+    return namespace.asarray(moved if moved.flags.writeable else moved.copy())
 
 
 stand_ins: dict[str, Callable[..., Any]] = {}
@@ -247,7 +324,7 @@ def resolve(device: str, kind: str = "cpu") -> str:
         found = repr(device[:80]) if isinstance(device, str) else type(device).__name__
         raise refusal(f"device must be one of {', '.join(map(repr, DEVICES))}, not {found}.")
     if device == "auto":
-        return kind
+        return str(kind)
     if device == "cuda" and (reason := why_no_gpu()) is not None:
         raise ValueError(f"device='cuda' needs CuPy and a GPU ({reason.rstrip('.')}); use device='auto' or 'cpu'.")
     return device

@@ -295,7 +295,7 @@ class ClusterSimilarity(Similarity):
 
     def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
         """Return the similarities of rows i to rows j, in the memory of the caller's labels."""
-        return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
+        return devices.give_back(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
 
     def operator(self, rows: Rows) -> "LinearOperator":
         """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G); a product costs O(G M) and one product with S."""

@@ -367,10 +367,10 @@ def common_neighbors(
     )
     xp, codes, block = of.xp, of.codes, np.empty((len(rows), len(cols)))
     if not block.size:
-        return devices.move(block, of.ensemble.device_kind)
+        return devices.give_back(block, of.ensemble.device_kind)
     of_cols = xp.concatenate([near.planes(bits) for _, bits in near.pieces(codes[xp.asarray(cols)])])
     for at, bits in near.pieces(codes[xp.asarray(rows)], bytes_each=32 * len(cols)):
         some = rows[at]
         common = near.common(some, bits, cols, of_cols)
         block[at] = common / near.n_objects
-    return devices.move(block, of.ensemble.device_kind)
+    return devices.give_back(block, of.ensemble.device_kind)

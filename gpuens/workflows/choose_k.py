@@ -27,6 +27,7 @@ from gpuens.generate.kmeans import share
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, columns_of, scaled
+from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.weights import Copies, copies_of
@@ -36,6 +37,7 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.exponentials import natural_logarithms
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows.compare import default_estimator
 
 if TYPE_CHECKING:
@@ -207,6 +209,7 @@ SINGLE = {
 }
 
 
+@takes_rng
 def choose_k(
     labels: Any = None,
     *,
@@ -221,6 +224,7 @@ def choose_k(
     scale: str = "auto",
     missing: str = "ignore",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
 ) -> Choice:
@@ -265,7 +269,10 @@ def choose_k(
         With features: see `gpuens.cluster`.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
-    random_state : int or numpy.random.Generator
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     resume : str or path, optional
         A folder that keeps the results for each number, so that a stopped choice, or one with further numbers, can
         continue. A folder of other data or parameters is refused.
@@ -300,6 +307,7 @@ def choose_k(
     if sample_weight is not None and (features is not None or isinstance(labels, Mapping)):
         raise TypeError("sample_weight is for the labels of one ensemble; leave it out, or give one ensemble.")
     rng = checks.make_generator(random_state)
+    features = as_pandas(features)
     X = None if features is None else as_features(features, name="features")
     if X is not None:
         X, _ = scaled(X, scale, "features", columns_of(features))

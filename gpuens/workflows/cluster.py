@@ -10,9 +10,11 @@ from gpuens import generate
 from gpuens.generate.neighbor_graph import is_graph
 from gpuens.labels.edges import is_network
 from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
-from gpuens.runtime.device import chunked, kind_of
+from gpuens.runtime.device import chunked, home_of
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
@@ -22,6 +24,7 @@ if TYPE_CHECKING:  # this import is slow
 BY_LANDMARKS = ("mixed", "landmark")
 
 
+@takes_rng
 def cluster(
     X: Any,
     n_clusters: int | None = None,
@@ -31,6 +34,7 @@ def cluster(
     n_clusterings: int | None = None,
     scale: str = "auto",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
     client: Any = None,
@@ -66,6 +70,8 @@ def cluster(
         and for features with a common unit. Features in chunks are scaled by the numbers of at most 10,000 objects.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     progress : {"auto", True, False}
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional
@@ -133,7 +139,7 @@ def cluster(
         )
     if client is not None and kind == "leiden":
         raise ValueError("client is not for kind='leiden'; leave it out.")
-    rng = checks.make_generator(random_state)
+    X, home, rng = as_pandas(X), home_of(X, "X"), checks.make_generator(random_state)
     estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
         raise TypeError(
@@ -164,7 +170,7 @@ def cluster(
         some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
         X, some, scale = _scaled_in_chunks(X, some, scale, columns)
     elif kind != "leiden" or scale != "none":
-        X, scale = scaled(as_features(X, kind_of(X), mapped=True), scale, columns=columns)
+        X, scale = scaled(as_features(X, str(home), mapped=True), scale, columns=columns)
         some = X
     if not asked:
         suggestion = choosing.by_features(some, seed)
@@ -184,6 +190,7 @@ def cluster(
 
             fit(estimator, ensemble, client=client)
         else:
+            ensemble.device_kind = home
             estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))

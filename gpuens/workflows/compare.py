@@ -19,6 +19,7 @@ from gpuens.methods import REGISTRY
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.runtime.time_limit import OutOfTime, time_limit
 from gpuens.similarity.mapping import points_of
 
@@ -100,6 +101,7 @@ class Comparison:
         return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
 
 
+@takes_rng
 def compare(
     labels: Any,
     n_clusters: int,
@@ -110,6 +112,7 @@ def compare(
     max_seconds: float | None = 60.0,
     repeat: int = 1,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     device: str = "auto",
 ) -> Comparison:
     """Run many methods on the same base clusterings, and compare their results, time and memory.
@@ -133,7 +136,10 @@ def compare(
     repeat : int
         Runs of each method, with the seeds random_state, random_state + 1, …; the scores are means with standard
         deviations (of the sample, ddof=1). A method without randomness runs once, and its deviations are 0.
-    random_state : int or numpy.random.Generator
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
 
     Raises

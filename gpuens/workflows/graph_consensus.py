@@ -15,6 +15,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.numbering import number_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.similarity.coassociation import shares_of_pairs
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class GraphConsensus:
         )
 
 
+@takes_rng
 def graph_consensus(
     graph: Any,
     labels: Any = None,
@@ -92,6 +94,7 @@ def graph_consensus(
     final: str = "leiden",
     max_rounds: int = 1,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     device: str = "auto",
     progress: bool | str = "auto",
 ) -> GraphConsensus:
@@ -134,6 +137,8 @@ def graph_consensus(
         removes no edge or this number is reached. -1 sets no limit.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
         The device of the Leiden clusterings, as in `generate.leiden_ensemble`; edges are compared on the CPU.
     progress : {"auto", True, False}
@@ -210,7 +215,7 @@ def graph_consensus(
         )
     found = number_labels(_clustered(left, final, float(np.median(resolutions)), given))
     return GraphConsensus(
-        labels=devices.move(found, ensemble.device_kind),
+        labels=devices.give_back(found, ensemble.device_kind),
         n_clusters=int(found.max()) + 1,
         edges=np.column_stack([edges.first, edges.second]),
         coassociation=shares,

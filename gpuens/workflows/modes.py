@@ -30,6 +30,7 @@ from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods import made
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 MOST_MODES = 9  # most modes that the rule tries
 TESTED_RUNS = 200  # most clusterings in the test, drawn at random
@@ -143,12 +144,14 @@ class Modes:
 NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 
+@takes_rng
 def modes(
     labels: Any,
     n: int | None = None,
     *,
     method: str = "voting",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     wide: bool = False,
     device: str = "auto",
 ) -> Modes:
@@ -172,6 +175,8 @@ def modes(
         The consensus of memberships is their mean.
     random_state : int, None or numpy.random.Generator
         For drawn objects and exchanged labels. The same seed gives the same result.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     wide : bool
         Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
