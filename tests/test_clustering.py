@@ -481,7 +481,7 @@ def test_objects_that_are_all_alike_cause_one_warning():
     with recorded() as said:
         assert ge.cluster(np.ones((50, 3))).n_clusters_ == 1
     assert len(said) == 1
-    assert "(20 of 20) put every object into one cluster" in one_sentence(said[0].message)
+    assert "(20 of 20) put every object into one cluster" in one_sentence(*said)
 
 
 def test_features_in_gpu_memory_are_clustered_there(fake_cupy):

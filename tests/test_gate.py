@@ -36,7 +36,7 @@ def said_by(work):
     """Return the result of a function, and the sentences of its warnings."""
     with recorded() as found:
         result = work()
-    return result, [one_sentence(warned.message) for warned in found]
+    return result, list(map(one_sentence, found))
 
 
 def fallen_back(X=NOISY, **given):

@@ -1,18 +1,27 @@
 """The number of threads of a call, and calls in several threads of Python at the same time."""
 
+import os
 import signal
+import subprocess
 import sys
+import sysconfig
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import threadpoolctl
 from conftest import count_and_interrupt, refused, structured_labels
+from scipy import sparse
 
 import gpuens as ge
-from gpuens.runtime import device, host
+from gpuens.generate import tasks
+from gpuens.runtime import checks, device, host
 from gpuens.runtime.native import cpu
+
+INHERITED = getattr(sys.flags, "thread_inherit_context", False)
 
 # --- the number of threads --------------------------------------------------------------------------------------------
 
@@ -68,9 +77,10 @@ def test_a_number_of_threads_that_is_none_is_refused(n):
 def test_a_context_holds_for_its_thread_and_for_threads_that_work_for_it(eight):
     with ge.threads(3):
         within = device.over_ranges(lambda start, stop: (threading.get_ident(), device.n_threads()), 60)
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(device.n_threads).result() == 8
+        with ThreadPoolExecutor(1) as pool:  # a thread that Python starts inherits the context where there is no GIL
+            assert pool.submit(device.n_threads).result() == (3 if INHERITED else 8)
     assert {number for _, number in within} == {3}
+    assert {number for _, number in device.over_ranges(lambda start, stop: (start, device.n_threads()), 60)} == {8}
 
 
 @pytest.mark.parametrize(("limit", "n_clusterings", "of_a_task"), [(2, 4, 1), (5, 2, 3), (1, 2, 1)])
@@ -181,18 +191,75 @@ def test_only_the_main_thread_looks_for_signals(prepared):
 EIGHT = ("eac", "lwea", "lwgp", "lce", "kcc", "limbo", "median", "rock")
 
 
-def test_eight_fits_at_once_give_what_each_gives_alone(monkeypatch):
-    """In threads of Python that share the pool of the extension; under ThreadSanitizer in tests/native/check.py."""
+@pytest.fixture
+def at_once(monkeypatch):
+    """A function that calls ``work(i)`` in eight threads of Python that take turns as often as they can."""
     monkeypatch.setenv("GPUENS_THREADS", "3")
-    labels, together = structured_labels(600, 8, 4, noise=0.3, seed=0)[0], threading.Barrier(len(EIGHT))
-
-    def fitted(name, wait=lambda: 0):
-        wait()
-        return ge.methods()[name](4).fit_predict(labels)
-
-    alone = [fitted(name) for name in EIGHT]
+    begin, usual = threading.Barrier(len(EIGHT)), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     with ThreadPoolExecutor(len(EIGHT)) as pool:
-        for _ in range(3):
-            found = list(pool.map(lambda name: fitted(name, together.wait), EIGHT))
-            for name, one, other in zip(EIGHT, alone, found, strict=True):
-                np.testing.assert_array_equal(one, other, err_msg=name)
+        yield lambda work: list(pool.map(lambda i: (begin.wait(), work(i))[1], range(len(EIGHT))))
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.parametrize("labels", ["of each", "shared"])
+def test_eight_fits_at_once_give_what_each_gives_alone(labels, at_once):
+    """In threads of Python that share the pool of the extension; under ThreadSanitizer in tests/native/check.py."""
+
+    def ensembles():
+        made = [ge.Ensemble(structured_labels(300 + 40 * i, 8, 4, noise=0.3, seed=i)[0]) for i in range(len(EIGHT))]
+        return made if labels == "of each" else made[:1] * len(EIGHT)
+
+    def fitted(i, ensemble):
+        return ge.methods()[EIGHT[i]](4).fit_predict(ensemble)
+
+    alone = [fitted(i, ensemble) for i, ensemble in enumerate(ensembles())]
+    for _ in range(3):
+        fresh = ensembles()  # without the arrays that an ensemble computes at their first use
+        for i, found in enumerate(at_once(lambda i, fresh=fresh: fitted(i, fresh[i]))):
+            np.testing.assert_array_equal(found, alone[i], err_msg=EIGHT[i])
+
+
+def test_eight_ensembles_at_once_are_those_made_alone(at_once):
+    def made(i):
+        points = sparse.csr_array(np.random.default_rng(i).integers(2, size=(40, 2)).astype(float))  # 4, most often
+        algorithm = ("full", "minibatch")[i % 2]
+        return ge.generate.kmeans_ensemble(points, 2, (6, 8), algorithm=algorithm, random_state=i).to_array()
+
+    alone = [made(i) for i in range(len(EIGHT))]
+    for together, one in zip(at_once(made), alone, strict=True):
+        np.testing.assert_array_equal(together, one)
+
+
+def test_warnings_that_a_thread_records_are_its_own(at_once):
+    def work(i):
+        with checks.recorded() if i % 2 else nullcontext(()) as sentences:
+            together.wait()
+            checks.warn(f"of thread {i}.")
+            together.wait()
+        return list(sentences)
+
+    together = threading.Barrier(len(EIGHT))
+    with pytest.warns(UserWarning, match="of thread") as shown:
+        recorded = at_once(work)
+    assert recorded == [[f"of thread {i}."] if i % 2 else [] for i in range(len(EIGHT))]
+    assert sorted(str(one.message) for one in shown) == [f"of thread {i}." for i in range(0, len(EIGHT), 2)]
+
+
+@pytest.mark.skipif(tasks._few_points_ignored is tasks._ignored, reason="filters of warnings are a context's")
+def test_a_filter_of_warnings_holds_until_the_last_of_overlapping_blocks_ends():
+    before, (first, last) = list(warnings.filters), (tasks._few_points_ignored() for _ in range(2))
+    first.__enter__()
+    last.__enter__()
+    first.__exit__(None, None, None)
+    warnings.warn("Number of distinct clusters (1) found smaller than n_clusters (2).", stacklevel=1)
+    last.__exit__(None, None, None)
+    assert warnings.filters == before
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
+def test_neither_the_import_nor_a_fit_switches_the_gil_on():
+    code = "import sys, gpuens as ge; ge.consensus([[0, 0, 1]] * 2, 2, method='eac'); print(sys._is_gil_enabled())"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
-from warnings import WarningMessage
+from warnings import catch_warnings, simplefilter
 
 from gpuens.batch import places
 from gpuens.batch.job import Job
@@ -35,11 +35,17 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
         tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
 
     clock = record.Clock(told)
-    with checks.recorded() as warned:
+    with checks.recorded() as sentences, catch_warnings(record=True) as others:
+        simplefilter("always", UserWarning)  # methods of other packages warn, too
+
+        def warned() -> list[str]:
+            theirs = (other.message for other in others if issubclass(other.category, UserWarning))
+            return list(sentences | dict.fromkeys(" ".join(str(message).split()) for message in theirs))
+
         try:
             result = Result(_result(job, store, base, fingerprint, clock, warned))
         except Exception as error:
-            result = failed(job, fingerprint, error, warnings=checks.sentences(warned), **clock.spent())
+            result = failed(job, fingerprint, error, warnings=warned(), **clock.spent())
     for sentence in result.marker["warnings"]:
         tell("warning", job=job.id, message=sentence)
     return result
@@ -62,7 +68,7 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 
 
 def _result(
-    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: list[WarningMessage]
+    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: Callable[[], list[str]]
 ) -> dict[str, Any]:
     from gpuens.runtime import device as devices
 
@@ -84,11 +90,11 @@ def _result(
                 facts |= {"features": job.features} if job.features else {}
                 facts |= {"graph": facts["graph"] | {"from": job.neighbors}} if job.neighbors else {}
                 found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-                found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
+                found |= {"warnings": warned(), **clock.spent(), "gpu_bytes": devices.held_memory()}
         if job.report:
-            told = facts | {"warnings": checks.sentences(warned)}
+            told = facts | {"warnings": warned()}
             found |= _page(job, store, run, told, done.ids, clock)
-            found |= {"warnings": checks.sentences(warned), **clock.spent()}
+            found |= {"warnings": warned(), **clock.spent()}
             write_marker(store, job.marker_name, found)
     return found
 

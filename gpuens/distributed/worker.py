@@ -239,7 +239,7 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
     with checks.recorded() as warned:
         estimator._within_memory(work, *rows.codes.shape)
     found = {name: value for name, value in vars(estimator).items() if name not in given}
-    return found, checks.sentences(warned)
+    return found, list(warned)
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ MOST_LEVELS = 100  # largest number of levels, cuGraph's default; the algorithm 
 THETA = 1.0  # randomness of the refinement, cuGraph's default
 
 Partition = Callable[[float, int], np.ndarray]
+
+_one_generator = Lock()  # igraph has one random number generator for the whole process
 
 
 def package(device: str) -> Any:
@@ -44,16 +47,17 @@ def _by_igraph(edges: Edges, n_iterations: int) -> Iterator[Partition]:
     graph = igraph.Graph(n=edges.n_objects, edges=np.column_stack([edges.first, edges.second]))
 
     def partition(resolution: float, seed: int) -> np.ndarray:
-        igraph.set_random_number_generator(random.Random(seed))
-        clusters = graph.community_leiden(
-            "modularity", weights=edges.weights, resolution=resolution, n_iterations=n_iterations
-        )
+        with _one_generator:
+            igraph.set_random_number_generator(random.Random(seed))
+            try:
+                clusters = graph.community_leiden(
+                    "modularity", weights=edges.weights, resolution=resolution, n_iterations=n_iterations
+                )
+            finally:
+                igraph.set_random_number_generator(random)  # igraph's usual one
         return np.asarray(clusters.membership)
 
-    try:
-        yield partition
-    finally:
-        igraph.set_random_number_generator(random)  # reset, because the whole process uses it
+    yield partition
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """The clusterings to be made from one set of landmarks, and threads that work on several tasks at once."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -45,22 +48,54 @@ def threads_for(n_tasks: int, room: int, needed: int) -> int:
     return max(1, min(n_threads(), n_tasks, room // max(1, needed)))
 
 
+@contextmanager
+def _ignored() -> Iterator[None]:
+    """Ignore scikit-learn's warning that there are fewer distinct points than k."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Number of distinct clusters")
+        yield
+
+
+class _Shared:
+    """A with block of the whole process: the first thread to enter begins it, and the last to leave ends it."""
+
+    def __init__(self, block: Callable[[], AbstractContextManager[None]]) -> None:
+        self.block, self.begun = block, ExitStack()
+        self.lock, self.n_threads = Lock(), 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if self.n_threads == 0:
+                self.begun.enter_context(self.block())
+            self.n_threads += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.n_threads -= 1
+                if self.n_threads == 0:
+                    self.begun.close()
+
+
+# filters are the process's, but in Python 3.14 and later they can be a context's, as they are without the GIL
+_few_points_ignored = _ignored if getattr(sys.flags, "context_aware_warnings", False) else _Shared(_ignored)
+
+
 def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int) -> Iterator[Any]:
     """Yield ``work(task)`` of each task in order; each of several threads works on a task of its own.
 
     Threads share the processors, and BLAS uses a single thread. When the caller takes no further result, tasks that
     have not begun are cancelled.
     """
-    context, of_a_task = copy_context(), -(-n_threads() // threads)
+    of_a_task = -(-n_threads() // threads)
 
     def limited(task: Task) -> Any:
         with limit_threads(of_a_task):
             return work(task)
 
-    # set here and not in the threads, because limits of BLAS and filters of warnings hold for the whole process
-    with library_threads(1), warnings.catch_warnings():
-        # scikit-learn's warning that there are fewer distinct points than k
-        warnings.filterwarnings("ignore", "Number of distinct clusters")
+    with library_threads(1), _few_points_ignored():
+        context = copy_context()  # with the filter, where filters are a context's
         if threads == 1:
             yield from map(work, tasks)
             return

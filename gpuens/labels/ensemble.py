@@ -551,8 +551,7 @@ class Ensemble:
 
     def _copy(self, kind: str) -> Any:
         if kind not in self._copies:
-            ((_, codes),) = self._copies.items()
-            self._copies[kind] = device.move(codes.T, kind).T  # transposed twice to keep columns contiguous
+            self._copies[kind] = device.move(self._any_copy.T, kind).T  # transposed twice to keep columns contiguous
         return self._copies[kind]
 
     def to_array(self) -> np.ndarray:
@@ -601,7 +600,7 @@ class Ensemble:
 
     @property
     def _any_copy(self) -> Any:
-        return next(iter(self._copies.values()))
+        return [*self._copies.values()][0]  # noqa: RUF015, an iterator fails if another thread adds a copy meanwhile
 
     def __len__(self) -> int:
         return self.n_objects

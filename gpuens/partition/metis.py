@@ -8,7 +8,7 @@ graph and scales its edges to integers.
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import Lock
@@ -24,6 +24,7 @@ from gpuens.runtime import checks, installing, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
+from gpuens.runtime.threads import gil_enabled
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
 # bytes for an ordered pair of vertices: 16 in the graph and up to 10 (measured) in METIS's coarser graphs
@@ -374,12 +375,14 @@ def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> 
     """Call METIS; if it fails, raise an error of one sentence.
 
     When memory runs out, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; no
-    other thread can write to it meanwhile, because METIS holds the interpreter's lock. METIS's own handler of SIGTERM
-    aborts by a long jump and leaves the signal blocked; here the signal is unblocked and raised again.
+    other thread can write to it meanwhile, because METIS holds the interpreter's lock. In a Python without it,
+    METIS's line is printed, because those of other threads would be lost. METIS's own handler of SIGTERM aborts by a
+    long jump and leaves the signal blocked; here the signal is unblocked and raised again.
     """
     if os.name != "posix":
-        return part_graph(*graph, **options)
-    with _one_call, _without_stderr():
+        with _one_call:
+            return part_graph(*graph, **options)
+    with _one_call, _without_stderr() if gil_enabled() else nullcontext():
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             return part_graph(*graph, **options)

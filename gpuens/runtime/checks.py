@@ -396,8 +396,15 @@ def host_array(values: Any, must: str) -> np.ndarray:
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
+# sentences of `warn` in the innermost `recorded` block, None outside
+_recorded: ContextVar[dict[str, None] | None] = ContextVar("recorded", default=None)
+
+
 def warn(sentence: str) -> None:
     """Warn, and show the line outside this package that made the call."""
+    if (sentences := _recorded.get()) is not None:
+        sentences[sentence] = None
+        return
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame = frame.f_back
@@ -407,17 +414,17 @@ def warn(sentence: str) -> None:
 
 
 @contextmanager
-def recorded() -> Iterator[list[warnings.WarningMessage]]:
-    """Record the warnings of a block instead of showing them; `sentences` returns gpuens's own among them."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always", UserWarning)
-        yield found
+def recorded() -> Iterator[dict[str, None]]:
+    """Record the sentences of `warn` in a block, each once, instead of showing them.
 
-
-def sentences(found: list[warnings.WarningMessage]) -> list[str]:
-    """Return the sentences of gpuens's warnings, each once."""
-    own = (warned.message for warned in found if issubclass(warned.category, UserWarning))
-    return list(dict.fromkeys(" ".join(str(message).split()) for message in own))
+    Those of other threads are not recorded, which `warnings.catch_warnings` would do, as its filters are the process's.
+    """
+    sentences: dict[str, None] = {}
+    token = _recorded.set(sentences)
+    try:
+        yield sentences
+    finally:
+        _recorded.reset(token)
 
 
 def warn_of_fewer(found: int, wanted: int) -> None:

@@ -7,10 +7,11 @@ import os
 import re
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -449,27 +450,27 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
         return [work(0, n)] if n else []
     bounds = [n * i // pieces for i in range(pieces + 1)]
     results: list[Any] = [None] * pieces
-    left = iter(range(pieces))
-
-    def stop() -> None:
-        """Empty the queue so that no thread begins another piece."""
-        for _ in left:
-            pass
+    left = deque(range(pieces))  # two threads never take the same piece, as they could from an iterator without the GIL
 
     def take() -> None:
         try:
-            for i in left:
+            while True:
+                try:
+                    i = left.popleft()
+                except IndexError:
+                    break
                 results[i] = work(bounds[i], bounds[i + 1])
         finally:
-            stop()
+            left.clear()  # after an error no thread begins another piece
 
     others: list[Future[Any]] = []
     try:
         for _ in range(min(threads, pieces) - 1):
-            others.append(_pool(threads).submit(partial(copy_context().run, take)))
+            # in an empty context: without the GIL a new thread keeps the one that it is started in, and its arrays
+            others.append(Context().run(_pool(threads).submit, partial(copy_context().run, take)))
         take()
     finally:  # also after a signal: no thread may write to the caller's arrays after this function has ended
-        stop()
+        left.clear()
         begun = [other for other in others if not other.cancel()]
         wait(begun)
         # a cancelled task may stay in the pool's queue for a while, so drop its references to the caller's arrays

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from operator import length_hint
 from typing import Any
 
@@ -76,17 +77,17 @@ def _bar() -> type:
     return Bar
 
 
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Show no bars in this block."""
-    before = os.environ.get("GPUENS_PROGRESS")
-    os.environ["GPUENS_PROGRESS"] = "0"
+    """Show no bars in this block, whatever GPUENS_PROGRESS says."""
+    token = _silent.set(True)
     try:
         yield
     finally:
-        del os.environ["GPUENS_PROGRESS"]
-        if before is not None:
-            os.environ["GPUENS_PROGRESS"] = before
+        _silent.reset(token)
 
 
 def _shown(show: bool | str) -> bool:
@@ -107,7 +108,7 @@ def _on_terminal() -> bool:
 
 
 def _setting() -> str:
-    return os.environ.get("GPUENS_PROGRESS", "")
+    return "0" if _silent.get() else os.environ.get("GPUENS_PROGRESS", "")
 
 
 class _Nothing:

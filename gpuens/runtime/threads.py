@@ -64,6 +64,12 @@ def n_threads() -> int:
     return _limited(_threads.get() or _n_threads_of_process())
 
 
+def gil_enabled() -> bool:
+    """Return whether Python has a global interpreter lock, as all have before 3.13 and most after."""
+    enabled: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return enabled
+
+
 def _limited(number: int) -> int:
     return number if _limit is None else min(_limit, number)
 

@@ -195,7 +195,7 @@ def cluster(
     estimator.ensemble_ = ensemble
     agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))
     passed = gate.pass_gate(estimator, None if graph else X, ensemble, agreement, seed, client)
-    for sentence in checks.sentences(of_fit) if passed else ():
+    for sentence in of_fit if passed else ():
         checks.warn(sentence)
     estimator._keep({"scale": scale})
     if suggestion is not None:

@@ -272,7 +272,7 @@ def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[
         seconds = time.perf_counter() - started
     peak = record.peak_memory()
     memory = None if peak is None else max(0, peak - before)
-    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": checks.sentences(warned)}
+    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": list(warned)}
 
 
 def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 #include "parallel.h"
 
+#include <pyconfig.h>
+#ifndef Py_GIL_DISABLED  // Python without the GIL has no limited API before 3.15
 #define Py_LIMITED_API 0x030B0000
+#endif
 #include <Python.h>
 
 #include <algorithm>
