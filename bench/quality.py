@@ -376,7 +376,7 @@ def number_by(name: str, given: Given, seed: int) -> common.Record:
     source = given.X if kind is None else given.ensemble(kind, seed)
     with checks.recorded() as warned:
         k, _, cpu = common.timed(lambda: find(source, seed))
-    return {"k": int(k), "cpu": cpu, "warned": checks.sentences(warned)}
+    return {"k": int(k), "cpu": cpu, "warned": list(warned)}
 
 
 def of_consensus(ensemble: Any, seed: int) -> int:
@@ -448,7 +448,7 @@ def without_k(group: str, path: Path, name: str, kind: str, seed: int) -> common
         sizes = np.unique(labels, return_counts=True)[1]
         largest = float(sizes.max() / sizes.sum())
         row[way] = given.scores(labels) | {"k": len(sizes), "largest": largest, "cpu": cpu}
-        row[way]["warned"] = checks.sentences(warned)
+        row[way]["warned"] = list(warned)
     return row
 
 
