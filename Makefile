@@ -128,21 +128,24 @@ names: $(VENV)/.has-suite
 	$(BIN)/python docs/public_names.py
 
 # uv installs in a sixth of pip's time, from the index that pip would take
-INSTALL = UV_DEFAULT_INDEX=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2> $(VENV)/no-index || \
+INSTALL = UV_DEFAULT_INDEX=$${PIP_INDEX_URL:-$$($(PYTHON) -m pip config get global.index-url 2> $(VENV)/no-index || \
 	echo https://pypi.org/simple)} $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-# the last but one command: a path, which PYTHONPATH precedes, takes the place of an import hook, which precedes PYTHONPATH
+# uv comes by the pip of PYTHON, or by its ensurepip, which takes 4 s more. The extension is compiled while packages are
+# fetched. The last command but one: a path, which PYTHONPATH precedes, takes the place of an import hook, which precedes it.
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
 	@echo "installing what gpuens needs into $(VENV)"
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet uv
-	$(INSTALL) --editable '.[build,plot]' --config-settings wheel.cmake=false --config-settings wheel.py-api=py3
-	$(BIN)/python -c 'import pathlib, sysconfig; \
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet uv 2> $(VENV)/no-pip || \
+		{ $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv; }
+	@$(INSTALL) pip cmake nanobind ninja
+	@$(MAKE) --no-print-directory native & native=$$!; \
+	$(INSTALL) --editable '.[plot]' --config-settings wheel.cmake=false --config-settings wheel.py-api=py3 && wait $$native
+	@$(BIN)/python -c 'import pathlib, sysconfig; \
 		(hook,) = pathlib.Path(sysconfig.get_path("purelib")).glob("_editable_*_gpuens.pth"); \
 		hook.write_text("$(CURDIR)\n")'
-	$(MAKE) --no-print-directory native
-	touch $@
+	@touch $@
 
 $(VENV)/.has-%: $(VENV)/.installed
 	$(INSTALL) --requirements pyproject.toml --extra $*

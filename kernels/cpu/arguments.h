@@ -27,13 +27,20 @@ constexpr auto numpy_name() {
 template <typename T>
 constexpr auto array_name = const_name("numpy.typing.NDArray[") + numpy_name<T>() + const_name("]");
 
-// An array that was converted would be a copy: results would be lost, and other data freed before they are read.
-template <typename T, size_t N>
-bool is_array(handle source, ndarray<T, ndim<N>, c_contig, device::cpu>& found, cleanup_list* cleanup) {
-    make_caster<ndarray<T, ndim<N>, c_contig, device::cpu>> caster;
-    if (!caster.from_python(source, 0, cleanup)) return false;
-    found = caster.value;
-    return true;
+// An array of one or two dimensions that was taken as it is; strides count entries.
+struct TakenArray {
+    void* data;
+    gpuens::i64 shape[2], strides[2];
+};
+
+// Take an array of this very type and number of dimensions, in host memory: one that was converted would be a copy, so that
+// results would be lost, and other data freed before they are read (arguments.cpp).
+bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous, TakenArray& array,
+                cleanup_list* cleanup);
+
+template <typename T>
+bool take_array(handle source, size_t n_dimensions, bool contiguous, TakenArray& array, cleanup_list* cleanup) {
+    return take_array(source, dtype<std::remove_const_t<T>>(), n_dimensions, !std::is_const_v<T>, contiguous, array, cleanup);
 }
 
 // An array over memory that its owner frees. Of NumPy's two types of 64-bit integers, equal but not printed alike, the usual.
@@ -48,9 +55,9 @@ struct type_caster<gpuens::Vector<T>> {
     NB_TYPE_CASTER(gpuens::Vector<T>, array_name<T>)
 
     bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
-        ndarray<T, ndim<1>, c_contig, device::cpu> found;
-        if (!is_array<T, 1>(source, found, cleanup)) return false;
-        value = Value{found.data(), (gpuens::i64)found.shape(0)};
+        TakenArray array;
+        if (!take_array<T>(source, 1, true, array, cleanup)) return false;
+        value = Value{(T*)array.data, array.shape[0]};
         return true;
     }
 };
@@ -60,9 +67,9 @@ struct type_caster<gpuens::Matrix<T>> {
     NB_TYPE_CASTER(gpuens::Matrix<T>, array_name<T>)
 
     bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
-        ndarray<T, ndim<2>, c_contig, device::cpu> found;
-        if (!is_array<T, 2>(source, found, cleanup)) return false;
-        value = Value{found.data(), (gpuens::i64)found.shape(0), (gpuens::i64)found.shape(1)};
+        TakenArray array;
+        if (!take_array<T>(source, 2, true, array, cleanup)) return false;
+        value = Value{(T*)array.data, array.shape[0], array.shape[1]};
         return true;
     }
 };
@@ -72,10 +79,9 @@ struct type_caster<gpuens::Strided<T>> {
     NB_TYPE_CASTER(gpuens::Strided<T>, array_name<T>)
 
     bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
-        make_caster<ndarray<const T, ndim<2>, device::cpu>> caster;
-        if (!caster.from_python(source, 0, cleanup)) return false;
-        auto& found = caster.value;
-        value = {found.data(), (gpuens::i64)found.shape(0), (gpuens::i64)found.shape(1), found.stride(0), found.stride(1)};
+        TakenArray array;
+        if (!take_array<const T>(source, 2, false, array, cleanup)) return false;
+        value = {(const T*)array.data, array.shape[0], array.shape[1], array.strides[0], array.strides[1]};
         return true;
     }
 };
