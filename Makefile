@@ -4,8 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-# a worker more than processors, at most five: tests wait for processes a tenth of their time
-TEST   := -m pytest -n $$(n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 5))) --dist worksteal
+TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: native stub names demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
