@@ -19,9 +19,7 @@ class Columns(NamedTuple):
 
     values: Any  # an array (M, N) of NumPy or CuPy, or a list of M results of `as_column`
     names: list[Any]
-    device_kind: (
-        str  # "cpu" or "cuda": the memory of the caller's labels, a `Home` with their library if they are arrays
-    )
+    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels; a `Home` of arrays
     index: Any  # the names of the objects, a pandas Index (N,), or None
     left_out: Sequence[Any] = ()  # names of the columns of a DataFrame that name the objects
 

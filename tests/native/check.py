@@ -41,6 +41,7 @@ OTHER_COMPILERS = {
 # third of the time that g++ takes.
 OPTIONS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-fno-sanitize=null,object-size"]
 FUZZED_SECONDS = 60
+MUTATIONS = 10  # of each file of the corpus
 FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 # files of tests that call primitives on small data, in any way
@@ -201,19 +202,10 @@ def of_methods() -> tuple[bool, str]:
     return digests[0] == digests[1], f"{digests[0].count(':')} results with memory filled with {bytes_}"
 
 
-def of_ensembles() -> tuple[bool, str]:
-    """Try ensembles of sizes near the limits of algorithms; return whether all are right, and their number."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import fuzz_ensembles_worker as fuzz; "
-    said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.answers({FUZZED_SECONDS})))"])
-    if wrong:
-        print(wrong)
-    return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
-
-
-def of_files() -> tuple[bool, str]:
-    """Read a corpus of files and mutations of them; return whether all are read or refused, and their number."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import fuzz_files_worker as fuzz; "
-    said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.faults_of_corpus(10)))"])
+def of_fuzz(worker: str, call: str) -> tuple[bool, str]:
+    """Make a call of a worker of tests/, which returns faults; return whether there are none, and its last line."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import {worker} as fuzz; "
+    said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.{call}))"])
     if wrong:
         print(wrong)
     return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
@@ -265,8 +257,8 @@ def of_compiler(name: str) -> tuple[bool, str]:
 CHECKS = {
     "asan": partial(of_tests, "asan"),
     "asan-methods": of_methods,
-    "asan-ensembles": of_ensembles,
-    "asan-files": of_files,
+    "asan-ensembles": partial(of_fuzz, "fuzz_ensembles_worker", f"answers({FUZZED_SECONDS})"),
+    "asan-files": partial(of_fuzz, "fuzz_files_worker", f"faults_of_corpus({MUTATIONS})"),
     "asan-faults": partial(of_faults, "asan"),
     "clang": partial(of_compiler, "clang"),
     "arm64": partial(of_compiler, "arm64"),
