@@ -76,3 +76,22 @@ def test_a_release_without_a_date_or_of_another_version_is_refused_before_any_wo
     if "(unreleased)" in (ROOT / "CHANGELOG.md").read_text():
         code, said = run(ROOT / ".ci/release")
         assert (code, said) == (1, f"release: CHANGELOG.md has no line '## {gpuens.__version__} (YYYY-MM-DD)'.\n")
+
+
+def test_a_check_is_left_out_until_a_file_of_its_own_changes(tmp_path):
+    for name, text in {"kernels/rows.cu": "rows", "kernels/common/rows.h": "common", "gpuens/cli/run.py": "run"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".ci").mkdir()
+    script = tmp_path / ".ci" / "changed"
+    script.write_bytes((ROOT / ".ci" / "changed").read_bytes())
+
+    def has_to_run():
+        return run(sys.executable, script, "check-kernels")[0] == 0
+
+    assert has_to_run()
+    assert run(sys.executable, script, "check-kernels", "--passed") == (0, "")
+    (tmp_path / "gpuens/cli/run.py").write_text("another run")
+    assert not has_to_run()
+    (tmp_path / "kernels/common/rows.h").write_text("another common")
+    assert has_to_run()
