@@ -79,7 +79,11 @@ def test_a_release_without_a_date_or_of_another_version_is_refused_before_any_wo
 
 
 def test_a_check_is_left_out_until_a_file_of_its_own_changes(tmp_path):
-    for name, text in {"kernels/rows.cu": "rows", "kernels/common/rows.h": "common", "gpuens/cli/run.py": "run"}.items():
+    for name, text in {
+        "kernels/rows.cu": "rows",
+        "kernels/common/rows.h": "common",
+        "gpuens/cli/run.py": "run",
+    }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / ".ci").mkdir()
