@@ -57,7 +57,7 @@ def _checked(rng: Any) -> Any:
 
     if isinstance(rng, np.random.RandomState):
         raise TypeError("rng must be a numpy.random.Generator or a seed, not a RandomState; pass it as random_state.")
-    if isinstance(rng, (Sequence, np.ndarray)) and not isinstance(rng, (str, bytes)):
+    if (isinstance(rng, Sequence) and not isinstance(rng, (str, bytes))) or getattr(rng, "ndim", 0) == 1:
         words = [checks.check_integer(word, "rng", minimum=0) for word in rng]
         return np.random.SeedSequence(words)
     if rng is None or isinstance(rng, (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)):

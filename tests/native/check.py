@@ -41,7 +41,7 @@ OTHER_COMPILERS = {
 # third of the time that g++ takes.
 OPTIONS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-fno-sanitize=null,object-size"]
 FUZZED_SECONDS = 60
-MUTATIONS = 10  # of each file of the corpus
+MUTATIONS = 10  # changed copies of each file of the corpus
 FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 # files of tests that call primitives on small data, in any way
