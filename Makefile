@@ -113,7 +113,7 @@ native:
 	$(CMAKE) -S kernels -B $$tag -G Ninja --log-level=WARNING -DPython_EXECUTABLE=$(abspath $(BIN))/python \
 		-DGPUENS_IN_TREE=ON -DGPUENS_LEVELS="$(LEVELS)" && \
 	files=$$(PATH="$(abspath $(BIN)):$$PATH" ninja -C $$tag -n | grep -c 'Building CXX' || true) && \
-	if [ $$files -gt 0 ]; then echo "compiling $$files files for $(LEVELS:native=this processor), about $$((files * 4 / 5 / $$(getconf _NPROCESSORS_ONLN) + 5)) s"; fi && \
+	if [ $$files -gt 0 ]; then echo "compiling $$files files for $(LEVELS:native=this processor), about $$((files * 3 / 2 / $$(getconf _NPROCESSORS_ONLN) + 2)) s"; fi && \
 	$(CMAKE) --build $$tag -- --quiet && $(CMAKE) --install $$tag > $$tag/installed
 
 # gpuens/_native.pyi, which says what the extension has; after a change of kernels/cpu/module.cpp
