@@ -116,7 +116,7 @@ native:
 	if [ $$files -gt 0 ]; then echo "compiling $$files files for $(LEVELS:native=this processor), about $$((files * 3 / 2 / $$(getconf _NPROCESSORS_ONLN) + 2)) s"; fi && \
 	$(CMAKE) --build $$tag -- --quiet && $(CMAKE) --install $$tag > $$tag/installed
 
-# gpuens/_native.pyi, which says what the extension has; after a change of kernels/cpu/module.cpp
+# gpuens/_native.pyi, which says what the extension has; after a change of a bindings.cpp
 stub: native
 	$(BIN)/python -m nanobind.stubgen --quiet --import . --output-file gpuens/_native.pyi \
 		--module $$($(BIN)/python -c 'from gpuens.runtime.native import cpu; print(cpu.__name__)')
