@@ -280,7 +280,7 @@ def searched_by_rows(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 3)
-    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
+    given = members, RowIndex.of(index), regions, cpu.Diagonal(weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
         return cpu.search_rows(active, active, *given, lists)
@@ -292,7 +292,7 @@ def searched_by_tiles(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 1)
-    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
+    given = members, RowIndex.of(index), regions, cpu.Diagonal(weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
         return cpu.search_tiles(active, active, *given, lists, tile_regions.sizes())

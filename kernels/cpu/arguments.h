@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "intersections.h"
+#include "records.h"
 
 namespace nanobind::detail {
 
@@ -123,18 +124,54 @@ struct from_tuple {
     }
 };
 
-// Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
-template <typename Count>
-struct type_caster<gpuens::Cells<Count>>
-    : from_tuple<&gpuens::Cells<Count>::i, &gpuens::Cells<Count>::first, &gpuens::Cells<Count>::starts,
-                 &gpuens::Cells<Count>::rows, &gpuens::Cells<Count>::columns, &gpuens::Cells<Count>::counts> {
-    static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
-        capsule owner(new std::shared_ptr<void>(cells.memory),
+// The class of a record in Python and its names of fields, which add_records makes.
+struct RecordClass {
+    const char* name;
+    const char* const* fields;
+    size_t n_fields;
+    PyObject *type = nullptr, *names = nullptr;
+
+    RecordClass(const char* name, const char* const* fields, size_t n_fields);
+};
+
+template <gpuens::Record T>
+inline RecordClass class_of{T::RECORD_NAME, T::FIELD_NAMES, std::size(T::FIELD_NAMES)};
+
+// An attribute, which the list keeps until the call ends, or null.
+handle read_attribute(handle source, PyObject* name, cleanup_list* cleanup) noexcept;
+
+template <typename T>
+handle from_field(const T& field, handle) {
+    return cast(field).release();
+}
+
+template <typename T>
+handle from_field(gpuens::Vector<const T> field, handle owner) {
+    return array_over(field.data, (size_t)field.size, borrow<capsule>(owner)).release();
+}
+
+template <gpuens::Record T>
+struct type_caster<T> {
+    NB_TYPE_CASTER(T, const_name(T::RECORD_NAME))
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        Py_ssize_t i = 0;
+        return T::all_fields(value, [&](auto& field) {
+            handle attribute = read_attribute(source, PyTuple_GetItem(class_of<T>.names, i++), cleanup);
+            return attribute && is_member(attribute, field, flags, cleanup);
+        });
+    }
+
+    // Its arrays are views of its `memory`.
+    static handle from_cpp(const T& record, rv_policy, cleanup_list*) {
+        capsule owner(new std::shared_ptr<void>(record.memory),
                       [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-        auto array = [&](auto of) { return array_over(of.data, (size_t)of.size, owner); };
-        return make_tuple(cells.i, cells.first, array(cells.starts), array(cells.rows), array(cells.columns),
-                          array(cells.counts))
-            .release();
+        object fields = steal(PyTuple_New(std::size(T::FIELD_NAMES)));
+        Py_ssize_t i = 0;
+        T::all_fields(record, [&](const auto& field) {
+            return PyTuple_SetItem(fields.ptr(), i++, from_field(field, owner).ptr()) == 0;
+        });
+        return PyObject_CallObject(class_of<T>.type, fields.ptr());
     }
 };
 

@@ -42,7 +42,6 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, few_rows, pair_table, searches, tile_regions
 from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
-from gpuens.partition.linkage.comparisons import LANES
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
@@ -165,7 +164,7 @@ def _bytes_of_lists(rows: Rows) -> int:
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * 8 * rows.n_clusterings + 112)
     if rows.device != "cpu":
         return needed + 32 * n_rows
-    of_thread = max(4 * LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))
+    of_thread = max(4 * cpu.LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))
     return needed + RETAINED * devices.n_threads() * of_thread
 
 
@@ -300,7 +299,7 @@ class _Rounds:
         Returns the number of merges.
         """
         index = self.index
-        diagonal = self.weights, *self.bounding, self.n_clusterings  # type: ignore[misc]
+        diagonal = cpu.Diagonal(self.weights, *self.bounding, self.n_clusterings)  # type: ignore[misc, call-arg]
         left = min(1.0, index.comparisons / max(1, len(index.rows) ** 2 * self.n_clusterings))
         table = pair_table.most_regions(self.room), pair_table.comparisons_needed(len(index.rows), self.n_clusterings)
         conduct = self.slack, left, tile_regions.sizes(), searches.only_kind(), NODES * len(index.rows), table

@@ -178,6 +178,6 @@ def name_merges(one: np.ndarray, other: np.ndarray, n_leaves: int) -> tuple[np.n
     return kept, absorbed
 
 
-def empty_merges(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return arrays of n merges, not filled: kept and absorbed regions, and similarities."""
-    return np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+def empty_merges(n: int) -> cpu.Merges:
+    """Return arrays of n merges, not filled: kept and absorbed regions, and heights (similarities)."""
+    return cpu.Merges(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n))

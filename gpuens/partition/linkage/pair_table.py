@@ -23,13 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuens.labels.incidence import row_sums
-from gpuens.partition.linkage.comparisons import LANES, UNITS, chunks_of
+from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.partition.linkage.nearest import NearestIndex
 from gpuens.partition.linkage.regions import Regions
 from gpuens.partition.linkage.rounds import State
 from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.runtime.native import cpu
 
+LANES, UNITS = cpu.LANES, cpu.UNITS
 MOST = 2**30  # largest size of a table in bytes
 PAIR = 64  # cost of a pair of rows in addition to its label comparisons, in label comparisons
 LISTED = 16  # regions in a list

@@ -152,7 +152,7 @@ def search(
     list is full before the search, it holds active regions with current similarities, so regions below its last
     similarity can be skipped from the beginning.
     """
-    diagonal = weights, *bounding, n_clusterings
+    diagonal = cpu.Diagonal(weights, *bounding, n_clusterings)
     queries, active = queries[: numbers[1]], active[: numbers[0]]
     compared += np.uint64(cpu.search_regions(queries, active, regions, diagonal, lists, CEILINGS))
 

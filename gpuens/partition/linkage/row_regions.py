@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import CANDIDATES, LANES, LONG_BATCH, TABLE, chunks_of
+from gpuens.partition.linkage.comparisons import TABLE, chunks_of
 from gpuens.partition.linkage.nearest import NearestIndex
+from gpuens.runtime.native import cpu
 
 
 class Members(NamedTuple):
@@ -31,23 +32,16 @@ class Members(NamedTuple):
 
 def bytes_of_thread(n_rows: int, n_clusters: int) -> int:
     """Return the largest number of bytes that a thread takes in searches by rows: a table, sums, and candidates."""
-    table = 2 * LANES * n_clusters
-    n_sums = min(n_rows, LONG_BATCH) if table > TABLE else LANES
-    return table + 8 * n_clusters + LANES * (4 * n_sums + 16 * CANDIDATES)
+    table = 2 * cpu.LANES * n_clusters
+    n_sums = min(n_rows, cpu.LONG_BATCH) if table > TABLE else cpu.LANES
+    return table + 8 * n_clusters + cpu.LANES * (4 * n_sums + 16 * cpu.CANDIDATES)
 
 
-class RowIndex(NamedTuple):
-    """The rows of a `NearestIndex`, and its chunks for tables of bytes and of 16-bit words, for searches in C++."""
-
-    rows: np.ndarray
-    place: np.ndarray
-    sizes: np.ndarray
-    offsets: np.ndarray
-    of_bytes: tuple[np.ndarray, np.ndarray, np.ndarray]
-    of_words: tuple[np.ndarray, np.ndarray, np.ndarray]
+class RowIndex(cpu.RowIndex):
+    """The rows of a `NearestIndex`, and its chunks (kernels/cpu/linkage/members.h)."""
 
     @classmethod
     def of(cls, index: NearestIndex) -> "RowIndex":
         starts = index.starts
-        of_bytes, of_words = ((starts, *chunks_of(starts, itemsize)) for itemsize in (1, 2))
+        of_bytes, of_words = (cpu.Chunks(starts, *chunks_of(starts, itemsize)) for itemsize in (1, 2))
         return cls(index.rows, index.place, index.sizes, index.offsets, of_bytes, of_words)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from gpuens.partition.linkage.nearest import TILE
 from gpuens.partition.linkage.regions import CEILINGS
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
+TILE = cpu.TILE_ROWS  # largest number of rows in a tile
 GROUP = 16  # tiles in a group
 
 

@@ -10,27 +10,6 @@
 namespace nanobind::detail {
 
 template <>
-struct type_caster<gpuens::Chunks>
-    : from_tuple<&gpuens::Chunks::starts, &gpuens::Chunks::chunks, &gpuens::Chunks::tables> {};
-
-template <>
-struct type_caster<gpuens::Shortlists>
-    : from_tuple<&gpuens::Shortlists::ids, &gpuens::Shortlists::similarities, &gpuens::Shortlists::bound,
-                 &gpuens::Shortlists::bound_hash> {};
-
-template <>
-struct type_caster<gpuens::Merges> : from_tuple<&gpuens::Merges::kept, &gpuens::Merges::absorbed, &gpuens::Merges::heights> {};
-
-template <typename Code, typename Unit>
-struct type_caster<gpuens::Tiled<Code, Unit>>
-    : from_tuple<&gpuens::Tiled<Code, Unit>::rows, &gpuens::Tiled<Code, Unit>::labels,
-                 &gpuens::Tiled<Code, Unit>::in_tiles, &gpuens::Tiled<Code, Unit>::in_segments,
-                 &gpuens::Tiled<Code, Unit>::units, &gpuens::Tiled<Code, Unit>::weights,
-                 &gpuens::Tiled<Code, Unit>::starts, &gpuens::Tiled<Code, Unit>::chunks,
-                 &gpuens::Tiled<Code, Unit>::order, &gpuens::Tiled<Code, Unit>::sizes,
-                 &gpuens::Tiled<Code, Unit>::scale> {};
-
-template <>
 struct type_caster<gpuens::UnitScale>
     : from_tuple<&gpuens::UnitScale::to_worth, &gpuens::UnitScale::in_bytes, &gpuens::UnitScale::to_units,
                  &gpuens::UnitScale::up> {};
@@ -41,26 +20,9 @@ struct type_caster<gpuens::UnitTable>
                  &gpuens::UnitTable::n_listed> {};
 
 template <>
-struct type_caster<gpuens::Neighbors> : from_tuple<&gpuens::Neighbors::starts, &gpuens::Neighbors::neighbors> {};
-
-template <typename Value>
-struct type_caster<gpuens::SparseRows<Value>>
-    : from_tuple<&gpuens::SparseRows<Value>::starts, &gpuens::SparseRows<Value>::columns,
-                 &gpuens::SparseRows<Value>::values> {};
-
-template <>
-struct type_caster<gpuens::Edges>
-    : from_tuple<&gpuens::Edges::tail, &gpuens::Edges::head, &gpuens::Edges::similarity, &gpuens::Edges::tie> {};
-
-template <>
 struct type_caster<gpuens::Regions>
     : from_tuple<&gpuens::Regions::clusters, &gpuens::Regions::counts, &gpuens::Regions::start, &gpuens::Regions::length,
                  &gpuens::Regions::size, &gpuens::Regions::used> {};
-
-template <typename Weight>
-struct type_caster<gpuens::Diagonal<Weight>>
-    : from_tuple<&gpuens::Diagonal<Weight>::weights, &gpuens::Diagonal<Weight>::bounding,
-                 &gpuens::Diagonal<Weight>::unit, &gpuens::Diagonal<Weight>::n_clusterings> {};
 
 template <>
 struct type_caster<gpuens::AnyWeighting>
@@ -79,11 +41,6 @@ struct type_caster<gpuens::State>
 template <>
 struct type_caster<gpuens::Members>
     : from_tuple<&gpuens::Members::follows, &gpuens::Members::last, &gpuens::Members::n_rows> {};
-
-template <>
-struct type_caster<gpuens::RowIndex>
-    : from_tuple<&gpuens::RowIndex::rows, &gpuens::RowIndex::place, &gpuens::RowIndex::sizes, &gpuens::RowIndex::offsets,
-                 &gpuens::RowIndex::of_bytes, &gpuens::RowIndex::of_words> {};
 
 template <>
 struct type_caster<gpuens::TileSizes> : from_tuple<&gpuens::TileSizes::rows, &gpuens::TileSizes::most_ceilings> {};

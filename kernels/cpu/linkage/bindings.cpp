@@ -11,6 +11,15 @@ namespace gpuens {
 
 void bind_linkage(nb::module_& m) {
     using run = nb::call_guard<Running>;
+    m.attr("LANES") = LANES;
+    m.attr("LINE") = LINE;
+    m.attr("TILE_ROWS") = TILE_ROWS;
+    m.attr("SEGMENT") = SEGMENT;
+    m.attr("CANDIDATES") = CANDIDATES;
+    m.attr("LONG_BATCH") = LONG_BATCH;
+    m.attr("BYTE") = BYTE;
+    m.attr("UNITS") = UNITS;
+    m.attr("NO_HASH") = (u64)NO_HASH;
     m.def("sort_merges", &sort_merges, "kept"_a, "absorbed"_a, "similarities"_a, "sorted"_a, run());
     m.def("cut_merges", &cut_merges, "kept"_a, "absorbed"_a, "labels"_a, run());
     m.def("count_large", &count_large, "kept"_a, "absorbed"_a, "counts"_a, "least"_a, "n_large"_a, run());
