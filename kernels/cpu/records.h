@@ -2,10 +2,10 @@
 // them by name from any object with such attributes, and gives Python a named tuple of them.
 #pragma once
 
-// MACRO (a, b) MACRO (c, d) ... for FOR_EACH(MACRO, (a, b), (c, d), ...), of at most 80 pairs.
-#define FOR_EACH(MACRO, ...) __VA_OPT__(EXPAND(FOR_EACH_OF(MACRO, __VA_ARGS__)))
-#define FOR_EACH_OF(MACRO, first, ...) MACRO first __VA_OPT__(FOR_EACH_AGAIN PARENTHESES(MACRO, __VA_ARGS__))
-#define FOR_EACH_AGAIN() FOR_EACH_OF
+// MACRO (a, b) MACRO (c, d) ... for OVER_FIELDS(MACRO, (a, b), (c, d), ...), of at most 40 pairs.
+#define OVER_FIELDS(MACRO, ...) __VA_OPT__(EXPAND(OVER_FIELDS_ONCE(MACRO, __VA_ARGS__)))
+#define OVER_FIELDS_ONCE(MACRO, first, ...) MACRO first __VA_OPT__(OVER_FIELDS_AGAIN PARENTHESES(MACRO, __VA_ARGS__))
+#define OVER_FIELDS_AGAIN() OVER_FIELDS_ONCE
 #define PARENTHESES ()
 #define EXPAND(...) EXPAND_3(EXPAND_3(EXPAND_3(__VA_ARGS__)))
 #define EXPAND_3(...) EXPAND_2(EXPAND_2(EXPAND_2(__VA_ARGS__)))
@@ -18,14 +18,14 @@
 
 // The fields (type, name), ... of a struct of this name; methods may follow. all_fields(self, visit) is whether visit(field) is
 // true for each field.
-#define RECORD(Name, ...)                                                              \
-    FOR_EACH(DECLARE_FIELD, __VA_ARGS__)                                               \
-    static constexpr char RECORD_NAME[] = #Name;                                       \
-    static constexpr const char* FIELD_NAMES[] = {FOR_EACH(FIELD_NAME, __VA_ARGS__)};  \
-    template <typename Self, typename Visit>                                           \
-    static bool all_fields(Self& self, Visit&& visit) {                                \
-        return true FOR_EACH(VISIT_FIELD, __VA_ARGS__);                                \
-    }                                                                                  \
+#define RECORD(Name, ...)                                                                 \
+    OVER_FIELDS(DECLARE_FIELD, __VA_ARGS__)                                               \
+    static constexpr char RECORD_NAME[] = #Name;                                          \
+    static constexpr const char* FIELD_NAMES[] = {OVER_FIELDS(FIELD_NAME, __VA_ARGS__)};  \
+    template <typename Self, typename Visit>                                              \
+    static bool all_fields(Self& self, Visit&& visit) {                                   \
+        return true OVER_FIELDS(VISIT_FIELD, __VA_ARGS__);                                \
+    }                                                                                     \
     static_assert(true)  // takes a semicolon
 
 namespace gpuens {

@@ -1,8 +1,7 @@
 """Average linkage of neighbours: of all pairs of adjacent regions, the most similar pair merges.
 
-The similarity of regions A and B is the mean over all pairs of their objects, Σ_c w_c a_c b_c / (n_A n_B), where a_c
-are the sums of the objects' rows; there is no N × N matrix, and no mean over edges alone. Only adjacent regions merge,
-so the union of two regions can be nearer to a third than both of them were: heights may rise.
+The similarity of two regions is the mean over all pairs of their objects (kernels/cpu/linkage/contiguous.cpp); there is
+no N × N matrix, and no mean over edges alone. Heights may rise.
 
 Leaves are contiguous groups: connected sets of objects with equal label rows, which merge before all others.
 """

@@ -29,10 +29,8 @@ class Dendrogram:
     ) -> "Dendrogram":
         """Return the dendrogram of the given merges, sorted in the order in which a greedy algorithm would merge.
 
-        A merge may be given at any place after the merges of its parts. A greedy algorithm always merges the best pair
-        of existing regions. So a merge waits until its two regions exist; of waiting merges with equal similarity, the
-        merge with the smaller hash comes first. If the merges form several trees, the trees are joined at similarity 0,
-        in the order of their names.
+        A merge may be given at any place after the merges of its parts. If the merges form several trees, the trees are
+        joined at similarity 0. kernels/cpu/linkage/dendrogram.h tells the order.
         """
         found = empty_merges(n_leaves - 1)
         cpu.sort_merges(kept, absorbed, similarities, found)

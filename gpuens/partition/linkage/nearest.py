@@ -7,18 +7,11 @@ save many of these comparisons:
 - Rows are divided into tiles of 64 adjacent rows, in an order in which similar rows are adjacent (`locality`). The
   score of any row of a tile is at most Σ_m w_m [label m of the query occurs in the tile]. Computing these bounds takes
   1/64 of the full work. The query is compared only with tiles whose bound reaches the K-th best similarity so far.
-- On the CPU 64 adjacent tiles form a segment. The bound of the segment is computed from the labels that occur in any of
-  its tiles. The bounds of the tiles are computed only if the bound of the segment is high enough.
-- On the CPU 64 adjacent queries are searched together, so that they share the computation of bounds (`comparisons`) and
-  find tiles already in the cache. The bounds of 64 tiles are the 64 lanes of a vector, and so are the scores of the 64
-  rows of a tile. The labels of these rows are adjacent in memory, so that one operation compares them with a label of
-  the query.
+- Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 - Weights are rounded up to small integers, so that their sums are upper bounds of scores (unit weights are not rounded,
-  so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings. On the CPU, rows whose sum is high
-  enough become candidates. Candidates that the K best sums exclude later are dropped. The similarities of the
-  remaining candidates are computed in float64, four at a time.
+  so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings.
 
-Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
+kernels/cpu/linkage/nearest.cpp searches for 64 queries together, kernels/nearest.cu for one query in each warp.
 """
 
 from typing import Any

@@ -1,9 +1,13 @@
-// The K nearest other rows of each label row, by weighted label matches (kernels/nearest.cu).
+// The K nearest other rows of each label row, by weighted label matches (gpuens/partition/linkage/nearest.py).
 //
-// 64 adjacent rows are searched together. Bounds of scores come from the clusters that occur in a segment of 64 tiles, then from
-// those in a tile; only tiles whose bound reaches a query's floor are compared with it, in descending bands of bounds. Scores
-// are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better ones exclude
-// meanwhile are dropped, and the exact similarities of the others are computed.
+// 64 adjacent rows are searched together, so that they share the computation of bounds (comparisons.h) and find tiles already in
+// the cache. 64 adjacent tiles form a segment. Bounds of scores come from the clusters that occur in a segment, then from those
+// in a tile; only tiles whose bound reaches a query's floor are compared with it. The bounds of 64 tiles are the 64 lanes of a
+// vector, and so are the scores of the 64 rows of a tile, whose labels of a clustering are adjacent in memory: one operation
+// compares them with a label of the query.
+//
+// Scores are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better ones exclude
+// meanwhile are dropped, and the exact similarities of the others are computed, four at a time.
 #include "linkage/nearest.h"
 
 #include <algorithm>

@@ -10,11 +10,11 @@ namespace gpuens {
 
 constexpr i64 TILE_ROWS = 64;  // rows in a tile
 
-// The fields of gpuens.partition.linkage.nearest.Tiled. A missing label is one more cluster of each clustering, of weight 0: N_c
-// counts these, too. 64 adjacent tiles form a segment, and 64 adjacent segments a group.
+// Label rows in tiles. A missing label is one more cluster of each clustering, of weight 0: N_c counts these, too. 64 adjacent
+// tiles form a segment, and 64 adjacent segments a group.
 //
-// Weights are i64 ones, whose scores are exact, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight of 1, so that their
-// sums fit the type; ones are not rounded.
+// Weights are i64 ones, whose scores are exact, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight
+// of 1, so that their sums fit the type; ones are not rounded.
 template <typename Code, typename Unit>
 struct Tiled {
     RECORD(Tiled,
