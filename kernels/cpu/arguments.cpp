@@ -50,11 +50,24 @@ RecordClass::RecordClass(const char* name_, const char* const* fields_, size_t n
     record_classes().push_back(this);
 }
 
-handle read_attribute(handle source, PyObject* name, cleanup_list* cleanup) noexcept {
-    PyObject* attribute = PyObject_GetAttr(source.ptr(), name);
-    if (!attribute) PyErr_Clear();
-    else cleanup->append(attribute);
-    return attribute;
+bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags, cleanup_list* cleanup) {
+    for (size_t i = 0; i < record.n_fields; ++i) {
+        PyObject* attribute = PyObject_GetAttr(source.ptr(), PyTuple_GetItem(record.names, (Py_ssize_t)i));
+        if (!attribute) {
+            PyErr_Clear();
+            return false;
+        }
+        cleanup->append(attribute);  // arrays live until the call ends
+        if (!fields[i].read(attribute, fields[i].field, flags, cleanup)) return false;
+    }
+    return true;
+}
+
+handle write_record(const RecordClass& record, const FieldWriter* fields, const capsule& owner) {
+    object values = steal(PyTuple_New((Py_ssize_t)record.n_fields));
+    for (size_t i = 0; i < record.n_fields; ++i)
+        PyTuple_SetItem(values.ptr(), (Py_ssize_t)i, fields[i].write(fields[i].field, owner).release().ptr());
+    return PyObject_CallObject(record.type, values.ptr());
 }
 
 }  // namespace nanobind::detail

@@ -137,41 +137,49 @@ struct RecordClass {
 template <gpuens::Record T>
 inline RecordClass class_of{T::RECORD_NAME, T::FIELD_NAMES, std::size(T::FIELD_NAMES)};
 
-// An attribute, which the list keeps until the call ends, or null.
-handle read_attribute(handle source, PyObject* name, cleanup_list* cleanup) noexcept;
+// A field of any type, read from Python or written for it by functions that are compiled once for many records.
+struct FieldReader {
+    void* field;
+    bool (*read)(handle source, void* field, uint8_t flags, cleanup_list* cleanup);
 
-template <typename T>
-handle from_field(const T& field, handle) {
-    return cast(field).release();
-}
+    template <typename T>
+    explicit FieldReader(T* field_) : field(field_), read([](handle source, void* to, uint8_t flags, cleanup_list* cleanup) {
+        return is_member(source, *static_cast<T*>(to), flags, cleanup);
+    }) {}
+};
 
-template <typename T>
-handle from_field(gpuens::Vector<const T> field, handle owner) {
-    return array_over(field.data, (size_t)field.size, borrow<capsule>(owner)).release();
-}
+struct FieldWriter {
+    const void* field;
+    object (*write)(const void* field, const capsule& owner);
+
+    template <typename T>
+    explicit FieldWriter(const T* number) : field(number), write([](const void* from, const capsule&) {
+        return cast(*static_cast<const T*>(from));
+    }) {}
+
+    template <typename T>
+    explicit FieldWriter(const gpuens::Vector<const T>* array) : field(array), write([](const void* from, const capsule& owner) {
+        const auto& vector = *static_cast<const gpuens::Vector<const T>*>(from);
+        return array_over(vector.data, (size_t)vector.size, owner);
+    }) {}
+};
+
+bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags, cleanup_list* cleanup);
+handle write_record(const RecordClass& record, const FieldWriter* fields, const capsule& owner);
 
 template <gpuens::Record T>
 struct type_caster<T> {
     NB_TYPE_CASTER(T, const_name(T::RECORD_NAME))
 
     bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        Py_ssize_t i = 0;
-        return T::all_fields(value, [&](auto& field) {
-            handle attribute = read_attribute(source, PyTuple_GetItem(class_of<T>.names, i++), cleanup);
-            return attribute && is_member(attribute, field, flags, cleanup);
-        });
+        return read_record(source, class_of<T>, T::template list_fields<FieldReader>(value).data(), flags, cleanup);
     }
 
-    // Its arrays are views of its `memory`.
+    // Its arrays are in its `memory`.
     static handle from_cpp(const T& record, rv_policy, cleanup_list*) {
         capsule owner(new std::shared_ptr<void>(record.memory),
                       [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-        object fields = steal(PyTuple_New(std::size(T::FIELD_NAMES)));
-        Py_ssize_t i = 0;
-        T::all_fields(record, [&](const auto& field) {
-            return PyTuple_SetItem(fields.ptr(), i++, from_field(field, owner).ptr()) == 0;
-        });
-        return PyObject_CallObject(class_of<T>.type, fields.ptr());
+        return write_record(class_of<T>, T::template list_fields<FieldWriter>(record).data(), owner);
     }
 };
 

@@ -2,6 +2,9 @@
 // them by name from any object with such attributes, and gives Python a named tuple of them.
 #pragma once
 
+#include <array>
+#include <iterator>
+
 // MACRO (a, b) MACRO (c, d) ... for OVER_FIELDS(MACRO, (a, b), (c, d), ...), of at most 40 pairs.
 #define OVER_FIELDS(MACRO, ...) __VA_OPT__(EXPAND(OVER_FIELDS_ONCE(MACRO, __VA_ARGS__)))
 #define OVER_FIELDS_ONCE(MACRO, first, ...) MACRO first __VA_OPT__(OVER_FIELDS_AGAIN PARENTHESES(MACRO, __VA_ARGS__))
@@ -14,17 +17,16 @@
 
 #define DECLARE_FIELD(Type, name) Type name;
 #define FIELD_NAME(Type, name) #name,
-#define VISIT_FIELD(Type, name) &&visit(self.name)
+#define FIELD_ADDRESS(Type, name) Field(&self.name),
 
-// The fields (type, name), ... of a struct of this name; methods may follow. all_fields(self, visit) is whether visit(field) is
-// true for each field.
+// The fields (type, name), ... of a struct of this name; methods may follow. list_fields<Field>(self) are Field(&self.name), ...
 #define RECORD(Name, ...)                                                                 \
     OVER_FIELDS(DECLARE_FIELD, __VA_ARGS__)                                               \
     static constexpr char RECORD_NAME[] = #Name;                                          \
     static constexpr const char* FIELD_NAMES[] = {OVER_FIELDS(FIELD_NAME, __VA_ARGS__)};  \
-    template <typename Self, typename Visit>                                              \
-    static bool all_fields(Self& self, Visit&& visit) {                                   \
-        return true OVER_FIELDS(VISIT_FIELD, __VA_ARGS__);                                \
+    template <typename Field, typename Self>                                              \
+    static std::array<Field, std::size(FIELD_NAMES)> list_fields(Self& self) {            \
+        return {OVER_FIELDS(FIELD_ADDRESS, __VA_ARGS__)};                                 \
     }                                                                                     \
     static_assert(true)  // takes a semicolon
 
