@@ -13,9 +13,8 @@
 //
 // variants: WEIGHT = i64 f64
 
-// Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
-// between launches.
-enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED, TICKET, TURN, DONE, SURVIVORS };
+// Positions in `counts`. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0 between launches.
+enum { COUNTS, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
 // does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One

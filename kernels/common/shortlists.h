@@ -3,6 +3,11 @@
 constexpr i64 RETIRED = -1;  // in place of the nearest region, if a region has similarity 0 with every other region
 constexpr i64 UNKNOWN = -2;  // in place of the nearest region, while it is not known
 
+// The counts of a round that the host reads, on a GPU: active regions, those whose list does not decide which region is nearest,
+// entries in histograms of active regions, pairs that merged in the last round (-1 before the first), merges, rounds, entries of the
+// arena in use, label comparisons, and searches.
+#define COUNTS ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED
+
 // All regions outside a list come after this pair in the total order. A tie of 0 excludes no region as similar as the bound.
 struct Bound {
     f64 similarity;

@@ -5,6 +5,7 @@ counts in the memory of the device, so that the next step can be launched before
 reads all counts once in several rounds.
 """
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,40 +27,27 @@ from gpuens.partition.linkage.regions import (
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
+from gpuens.runtime.native import cpu
 
 UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
 PAIRING = 256  # threads in a block of the kernel pair_up
 CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
 
-class Counts(NamedTuple):
-    """Counts of a round that the host reads."""
-
-    active: int = 0  # regions that are neither absorbed nor retired
-    unknown: int = 0  # active regions whose list does not decide which region is nearest
-    entries: int = 0  # entries in the histograms of active regions
-    pairs: int = -1  # pairs that merged in the previous round, -1 in the first round
-    merges: int = 0  # merges so far
-    rounds: int = 0  # rounds so far
-    used: int = 0  # used entries of the arena of histograms
-    compared: int = 0  # label comparisons in searches so far
-    searched: int = 0  # searches so far
-
-
-ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED = range(len(Counts._fields))
+Count = IntEnum("Count", cpu.COUNTS, start=0)  # positions of counts (kernels/common/shortlists.h)
 OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up wait for each other
 
 
 class State(NamedTuple):
     """State of G regions between rounds, in arrays on the device.
 
-    ``active`` (G,): the first ``counts[ACTIVE]`` entries are the active regions, with similar regions adjacent;
+    ``active`` (G,): the first ``counts[Count.ACTIVE]`` entries are the active regions, with similar regions adjacent;
     ``survivors`` (G,): the regions that remain after the pairing of this round. ``unknown`` (G,): the first
-    ``counts[UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest. ``nearest``
+    ``counts[Count.UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest. ``nearest``
     (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the similarity
     with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the region that each
     region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region, absorbed region
-    and similarity of the ``counts[MERGES]`` merges. ``counts``: the fields of `Counts`, int64.
+    and similarity of the ``counts[Count.MERGES]`` merges. ``counts``: a number for each of `Count`, int64.
     """
 
     active: Any
@@ -78,8 +66,8 @@ class State(NamedTuple):
     def of_rows(cls, order: Any, device: str) -> "State":
         """Return the state in which each row is an active region; ``order`` (G,) is the order of the regions."""
         xp, n_rows = devices.namespace(device), len(order)
-        counts = xp.zeros(len(Counts._fields) + OF_KERNELS, dtype=np.int64)
-        counts[ACTIVE], counts[PAIRS] = n_rows, -1
+        counts = xp.zeros(len(Count) + OF_KERNELS, dtype=np.int64)
+        counts[Count.ACTIVE], counts[Count.PAIRS] = n_rows, -1
         ids = (xp.empty(n_rows, dtype=np.int64) for _ in range(5))
         survivors, unknown, nearest, kept, absorbed = ids
         return cls(
@@ -215,28 +203,30 @@ class Rounds:
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=rows.device)
         self.state = State.of_rows(order, rows.device)
         self.heights = Heights.of_rows(len(rows), rows.device)
-        self.counts = Counts(active=len(rows))  # the counts that the host has read last
+        self.counts = [0] * len(Count)  # the counts that the host has read last
         self.most = len(rows)  # regions at most in a round
         self.launched: dict[int, list[Any]] = {}  # launches of a round, by the array of active regions
         of_state = self.state.counts
-        of_state[USED : USED + 1] = regions.used
-        self.regions = regions._replace(used=of_state[USED : USED + 1])
-        self.n_pairs = of_state[PAIRS : PAIRS + 1]
-        self.united = self.state.kept, self.state.absorbed, self.n_pairs, of_state[MERGES : MERGES + 1]
-        self.numbers = of_state[ACTIVE : UNKNOWNS + 1]  # numbers of active regions and queries
-        self.compared = of_state[COMPARED : COMPARED + 1].view(np.uint64)
+        of_state[Count.USED : Count.USED + 1] = regions.used
+        self.regions = regions._replace(used=of_state[Count.USED : Count.USED + 1])
+        self.n_pairs = of_state[Count.PAIRS : Count.PAIRS + 1]
+        self.united = self.state.kept, self.state.absorbed, self.n_pairs, of_state[Count.MERGES : Count.MERGES + 1]
+        self.numbers = of_state[Count.ACTIVE : Count.UNKNOWNS + 1]  # numbers of active regions and queries
+        self.compared = of_state[Count.COMPARED : Count.COMPARED + 1].view(np.uint64)
 
     def run(self) -> Dendrogram:
         """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
-        self._take_first_listed(self.state.active, ACTIVE)
+        self._take_first_listed(self.state.active, Count.ACTIVE)
         with progress.bar(total=n_rows - 1, description="average linkage") as shown:
             self._look_up()
-            while self.merge_reciprocal_pairs():
-                shown.update(self.counts.merges - merges)
-                merges = self.counts.merges
+            more = True
+            while more:
+                more = self.merge_reciprocal_pairs()
+                shown.update(self.counts[Count.MERGES] - merges)
+                merges = self.counts[Count.MERGES]
         parts = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
-        kept, absorbed, heights, waits = (part[: self.counts.merges] for part in parts)
+        kept, absorbed, heights, waits = (part[:merges] for part in parts)
         return Dendrogram.from_heights(kept, absorbed, heights, waits, n_rows)
 
     def merge_reciprocal_pairs(self) -> bool:
@@ -246,16 +236,16 @@ class Rounds:
         later rounds, so it launches kernels for the largest possible ones.
         """
         counts = self._read_counts()
-        if not counts.active:
+        if not counts[Count.ACTIVE]:
             return False
-        if counts.unknown == 0 == counts.pairs:  # rounding errors made the nearest regions form a cycle
-            self._choose_best_pair(self.state.active[: counts.active])
+        if counts[Count.UNKNOWNS] == 0 == counts[Count.PAIRS]:  # rounding errors made the nearest regions form a cycle
+            self._choose_best_pair(self.state.active[: counts[Count.ACTIVE]])
         self._launch_rounds(self._rounds_with_room())
         return True
 
     def _launch_rounds(self, n_rounds: int) -> None:
         """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
-        if self.counts.active < self.most / 2:
+        if self.counts[Count.ACTIVE] < self.most / 2:
             self.launched.clear()
         for _ in range(n_rounds):
             active = self.state.active
@@ -265,7 +255,7 @@ class Rounds:
                 self._swap()
                 continue
             if not self.launched:
-                self.most = self.counts.active
+                self.most = self.counts[Count.ACTIVE]
             with kernels.recorded() as self.launched[id(active)]:
                 self._merge_pairs(self.most)
 
@@ -286,7 +276,7 @@ class Rounds:
         state, most = self.state, self.most
         unknown = state.unknown[:most_unknown]
         self.scorer.search(unknown, state.active[:most], self)
-        self._take_first_listed(unknown, UNKNOWNS)
+        self._take_first_listed(unknown, Count.UNKNOWNS)
         pair_up(state, most, device=self.device)
         self._swap()
         merge_histograms(self.regions, *self.united, most // 2, device=self.device)
@@ -295,12 +285,9 @@ class Rounds:
         update_lists(self.state, self.regions, self.scorer, self.lists, most, device=self.device)
         self._look_up()
 
-    def _read_counts(self) -> Counts:
-        before, read = self.counts, devices.to_host(self.state.counts)[: len(Counts._fields)]
-        self.counts = Counts(*read.tolist())
-        self.work.rounds += self.counts.rounds - before.rounds
-        self.work.comparisons += self.counts.compared - before.compared
-        self.work.searches += self.counts.searched - before.searched
+    def _read_counts(self) -> list[int]:
+        before, self.counts = self.counts, devices.to_host(self.state.counts)[: len(Count)].tolist()
+        self.work.add(*(self.counts[at] - before[at] for at in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
         return self.counts
 
     def _rounds_with_room(self) -> int:
@@ -308,14 +295,14 @@ class Rounds:
 
         The unions of a round have at most as many entries as all active regions have now.
         """
-        regions, counts, capacity = self.regions, self.counts, len(self.regions.clusters)
-        entries, used = max(1, counts.entries), counts.used
+        regions, capacity = self.regions, len(self.regions.clusters)
+        entries, used = max(1, self.counts[Count.ENTRIES]), self.counts[Count.USED]
         if used + entries > capacity:
             affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
             wanted = min((1 + UNATTENDED) * entries, affordable)
             capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
             self.launched.clear()
-            self.regions = make_room(regions, self.state.active[: counts.active], capacity, device=self.device)
+            self.regions = make_room(regions, self.state.active[: self.counts[Count.ACTIVE]], capacity, device=self.device)
         return min(UNATTENDED, (capacity - used) // entries)
 
     def _choose_best_pair(self, active: Any) -> None:

@@ -7,10 +7,16 @@
 
 using namespace nb::literals;
 
+#define QUOTED(...) #__VA_ARGS__
+#define TEXT_OF(macro) QUOTED(macro)
+
 namespace gpuens {
 
 void bind_linkage(nb::module_& m) {
     using run = nb::call_guard<Running>;
+    m.attr("RETIRED") = RETIRED;
+    m.attr("UNKNOWN") = UNKNOWN;
+    m.attr("COUNTS") = TEXT_OF(COUNTS);
     m.def("sort_merges", &sort_merges, "kept"_a, "absorbed"_a, "similarities"_a, "sorted"_a, run());
     m.def("cut_merges", &cut_merges, "kept"_a, "absorbed"_a, "labels"_a, run());
     m.def("count_large", &count_large, "kept"_a, "absorbed"_a, "counts"_a, "least"_a, "n_large"_a, run());
