@@ -103,45 +103,6 @@ private:
     std::unique_ptr<f64[]> sums;
 };
 
-// Histograms of all regions. The unions of a round have at most as many entries as the regions before, so that an arena twice
-// as large as the entries of all rows always has room, once it is compacted.
-class OwnHistograms {
-public:
-    OwnHistograms(Codes<Matrix> columns, Vector<const i64> offsets, Vector<i64> size) : length(size.size), start(size.size) {
-        std::visit([&]<typename Code>(Matrix<const Code> codes) {
-            for (i64 m = 0; m < codes.rows; ++m)
-                for (i64 i = 0; i < codes.columns; ++i) length[i] += codes[m][i] != MISSING(Code);
-        }, columns);
-        std::exclusive_scan(length.begin(), length.end(), start.begin(), (i64)0);
-        used = start.back() + length.back();
-        clusters.reset(new i32[2 * used]);
-        counts.reset(new i32[2 * used]);
-        regions = {{clusters.get(), 2 * used},
-                   {counts.get(), 2 * used},
-                   {start.data(), size.size},
-                   {length.data(), size.size},
-                   size,
-                   {&used, 1}};
-        lay_out_rows(columns, offsets, regions);
-    }
-
-    operator const Regions&() const { return regions; }
-
-    // Write the histograms of unions, and add up their sizes.
-    void merge(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> active) {
-        i64 room = entries_of(length.data(), kept) + entries_of(length.data(), absorbed);
-        if (used + room > regions.clusters.size) compact(regions, active);
-        merge_histograms(regions, kept, absorbed);
-    }
-
-private:
-    std::vector<i64> length, start;
-    std::unique_ptr<i32[]> clusters;
-    std::unique_ptr<i32[]> counts;
-    i64 used = 0;
-    Regions regions;
-};
-
 // What a search finds: the nearest region, the similarity with it, and the bits of a bound of all other scores.
 struct Nearest {
     i64 region = UNKNOWN;
@@ -284,12 +245,11 @@ private:
     // Merge the pairs of this round.
     void unite() {
         i64 n = (i64)pairs.size(), first = (i64)kept.size() - n;
-        named.clear();
-        for (i64 a : active) named.push_back(name[a]);
-        similarity.unite({&kept[first], n}, {&absorbed[first], n}, {named.data(), (i64)named.size()});
+        similarity.unite({&kept[first], n}, {&absorbed[first], n});
         for (auto [a, b] : pairs) {
             merged[a] = merged[b] = true;
             into[b] = a;
+            size[name[a]] += size[name[b]];
         }
         std::erase_if(active, [&](i64 a) { return nearest[a].region < 0 || into[a] != a; });
         for (auto [a, b] : pairs) add_rows(a, b);
@@ -355,7 +315,7 @@ private:
     Vector<i64> size;  // by name
     Similarity& similarity;
     i64 slack;  // units in the last place by which scores differ at most, added up in different orders
-    std::vector<i64> name, active, named, into;
+    std::vector<i64> name, active, into;
     std::vector<Pair> pairs, made;  // the merges of this round, and those before since the matrix was made
     std::vector<std::size_t> caught_up;  // merges that each row has added up
     std::vector<char> merged;       // whether each region has merged in this round
@@ -370,19 +330,16 @@ struct OfWholeSums {
     i64 n_clusterings;
 
     f64 operator()(f64 sum, i64 a, i64 b) const { return sum / (f64)(size[a] * size[b] * n_clusterings); }
-    void unite(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64>) {
-        for (i64 p = 0; p < kept.size; ++p) size[kept[p]] += size[absorbed[p]];
-    }
+    void unite(Vector<const i64>, Vector<const i64>) {}
 };
 
 struct OfHistograms {
-    OwnHistograms& histograms;
-    Similarities<f64> similarities;
+    Regions& regions;
+    Vector<const f64> weights;
+    i64 n_clusterings;
 
-    f64 operator()(f64, i64 a, i64 b) const { return similarities(a, b); }
-    void unite(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> active) {
-        histograms.merge(kept, absorbed, active);
-    }
+    f64 operator()(f64, i64 a, i64 b) const { return Similarities<f64>{regions, weights.data, n_clusterings}(a, b); }
+    void unite(Vector<const i64> kept, Vector<const i64> absorbed) { regions.unite(kept, absorbed); }
 };
 
 template <typename Similarity>
@@ -404,9 +361,8 @@ std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, 
     i64 n_clusterings = offsets.size - 1, slack = 16 * (weights.size + size.size + 8);
     std::visit([&](auto of) { sums.add_labels(of, offsets, weights, counts); }, columns);
     if (whole) return link(sums, size, OfWholeSums{size, n_clusterings}, slack, sorted);
-    OwnHistograms own(columns, offsets, size);
-    const Regions& regions = own;
-    return link(sums, size, OfHistograms{own, {regions, weights.data, n_clusterings}}, slack, sorted);
+    Regions regions(columns, offsets, counts);
+    return link(sums, size, OfHistograms{regions, weights, n_clusterings}, slack, sorted);
 }
 
 }  // namespace gpuens

@@ -293,7 +293,7 @@ i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Membe
         Compared<Weight> with(Apart(active, members, n_clusters), members, index, exact, n_clusters);
         std::vector<i64> few, others;  // queries of few objects, whose sums fit bytes
         for (i64 a : queries)
-            (by.whole() && regions.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
+            (by.whole() && exact.of.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
         i64 compared = search_part<u16>(others, with, lists, n_clusters);
         if constexpr (std::is_same_v<Weight, i64>) compared += search_part<u8>(few, with, lists, n_clusters);
         return compared;

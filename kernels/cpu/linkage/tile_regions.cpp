@@ -94,7 +94,7 @@ public:
                const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists)
         : tiles(tiles_), state(state_), offsets(index_.offsets), large(large_), of(of_), by(by_),
           exact{of, by.weights.data, by.n_clusterings}, held(by.n_clusters()), list(lists), best(lists.n_listed()),
-          seen(state.into.size), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
+          seen(state.into.size()), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
           reach(tiles.n_groups() * FLOAT_LANES), worth(by.n_clusters()) {
         i64 most_blocks = 0;
         for (i64 t = 0; t < tiles.n_tiles(); ++t) most_blocks = std::max(most_blocks, tiles.blocks[t + 1] - tiles.blocks[t]);
@@ -339,7 +339,7 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
             blocks.push_back(blocks.back() + (rows_to.back() - rows_to[rows_to.size() - 2] + LANES - 1) / LANES);
     }
     for (i64 i = 0; i < rows.n_regions(); ++i) {
-        part_sizes.push_back(regions.size[rows.regions[i]]);
+        part_sizes.push_back(Histograms(regions).size[rows.regions[i]]);
         part_of.insert(part_of.end(), rows.ends[i] - rows.begin(i), i);
     }
     labels = labels_of(rows, rows_to, blocks, index);
@@ -348,9 +348,9 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
 }
 
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, Longest& large) {
+    large.lay(regions, now(tiles.large, state));
     return std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
-        Longest large(regions, now(tiles.large, state), by.n_clusters(), state.into.size);
         std::atomic<i64> compared{0};
         in_threads(queries.size, QUERY_NS, [&](Ranges& ranges) {
             TileSearch<Weight> search(tiles, state, index, large, regions, by, lists);
@@ -362,16 +362,6 @@ i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const Stat
         });
         return compared.load();
     }, diagonal);
-}
-
-i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes) {
-    RegionTiles tiles(active, members, index, regions, diagonal, sizes);
-    std::vector<i64> into(lists.ids.rows);
-    std::iota(into.begin(), into.end(), 0);
-    State state{};
-    state.into = {into.data(), (i64)into.size()};
-    return search_tiles(tiles, queries, state, index, regions, diagonal, lists);
 }
 
 }  // namespace gpuens

@@ -13,21 +13,15 @@
 // parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is near, the union that
 // contains it now takes its place.
 //
-// Searches for many regions together, as in search_regions and search_rows, must visit every tile that any of these regions
+// Searches for many regions together, as in search_rows, must visit every tile that any of these regions
 // needs; this search visits only the tiles that one region needs.
 #pragma once
 
 #include "linkage/ceilings.h"
 #include "linkage/members.h"
-#include "linkage/rounds.h"
+#include "linkage/average.h"
 
 namespace gpuens {
-
-// Sizes of tiles; tests make them small.
-struct TileSizes {
-    i64 rows = 64;               // in a tile at most, or a multiple of as many where there are many rows
-    i64 most_ceilings = 1 << 26;  // in all tiles together
-};
 
 // Labels of tiles: for each block of 64 rows and each clustering, the 64 labels are adjacent.
 using TileLabels = std::variant<Aligned<u8>, Aligned<u16>, Aligned<u32>>;
@@ -55,12 +49,9 @@ private:
                 const Regions& regions, i64 n_clusters, TileSizes sizes);
 };
 
-// Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons.
+// Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons. `large`: what
+// holds the dense histograms of large regions.
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
-
-// The same with new tiles.
-i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes);
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, Longest& large);
 
 }  // namespace gpuens
