@@ -24,7 +24,7 @@ PAIR = 64  # cost of a pair of rows in a table in addition to its label comparis
 LISTED = 16  # regions in a list of a table
 WEIGHTS = 2.0**-10  # smallest weight that units of a table can represent, divided by the largest weight
 FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
-KINDS = "tiles", "rows"  # of searches (kernels/cpu/linkage/searches.h)
+KINDS = "tiles", "rows"  # kinds of search (kernels/cpu/linkage/searches.h)
 
 _only: ContextVar[int | None] = ContextVar("only", default=None)
 

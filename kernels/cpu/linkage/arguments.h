@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../arguments.h"
+#include "linkage/average.h"
 #include "linkage/comparisons.h"
 #include "linkage/primitives.h"
 #include "linkage/regions.h"
