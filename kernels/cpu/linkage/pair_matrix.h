@@ -133,7 +133,7 @@ public:
     // size (G,): numbers of objects; slack: units in the last place by which scores differ at most, added up in different orders.
     PairMatrix(State& state_, matrices::Sums& sums_, std::vector<i64>& size_, Similarity similarity_, i64 slack_)
         : state(state_), sums(sums_), size(size_), similarity(similarity_), slack(slack_), place(size.size()),
-          bound(size.size(), NEVER), changed(size.size()), scores(sums.blocks() * BLOCK), highest(sums.blocks()) {
+          bound(size.size(), NEVER), changed(size.size()), stale(size.size()), scores(sums.blocks() * BLOCK), highest(sums.blocks()) {
         begin_anew();
     }
 
@@ -153,8 +153,15 @@ public:
 
     const std::vector<i64>& found() { return state.left(); }
 
-    // Nearest regions and similarities are always current.
-    void settle(Vector<const i64>) {}
+    // Nearest regions are always current, but similarities are computed late, because few of them are needed.
+    void settle(Vector<const i64> some) {
+        for (i64 a : some) {
+            if (!stale[a]) continue;
+            catch_up(place[a]);
+            state.nearest_similarity[a] = similarity_of(place[a], place[state.nearest[a]]);
+            stale[a] = false;
+        }
+    }
 
     void retire(i64 a) { similarity.retire(a); }
 
@@ -188,28 +195,37 @@ private:
         caught_up[p] = made.size();
     }
 
-    // Find the nearest region of region a, the similarity with it, and the bits of a bound of all other scores.
+    // Find the nearest region of region a, and the bits of a bound of all other scores.
     void search(i64 a) {
         i64 most = score(sums[place[a]]);
         state.nearest[a] = RETIRED;
         if (most == 0) return;  // no cluster in common with any other region
-        i64 at_least = std::max((i64)1, most - slack), nearest = -1;
-        Bound best = {0.0, NO_HASH};
+        candidates.clear();
+        i64 at_least = std::max((i64)1, most - slack);
         for (i64 t = 0; t < sums.blocks(); ++t) {
             if (highest[t] < at_least) continue;
-            for (i64 p = t * BLOCK; p < (t + 1) * BLOCK; ++p) {
-                if (bits_of(scores[p]) < at_least) continue;
-                Bound entry = {similarity_of(place[a], p), pair_hash(a, name[p])};
-                if (nearest >= 0 && !comes_before(entry.similarity, entry.tie, best.similarity, best.tie)) continue;
-                nearest = p;
-                best = entry;
-            }
+            for (i64 p = t * BLOCK; p < (t + 1) * BLOCK; ++p)
+                if (bits_of(scores[p]) >= at_least) candidates.push_back(p);
         }
+        i64 nearest = candidates.size() == 1 ? candidates[0] : nearest_candidate(a);
+        stale[a] = candidates.size() == 1;
         scores[nearest] = 0.0;
         highest[nearest / BLOCK] = highest_of(nearest / BLOCK);
         bound[a] = *std::max_element(highest.begin(), highest.begin() + sums.blocks());
         state.nearest[a] = name[nearest];
+    }
+
+    i64 nearest_candidate(i64 a) {
+        i64 nearest = -1;
+        Bound best = {0.0, NO_HASH};
+        for (i64 p : candidates) {
+            Bound entry = {similarity_of(place[a], p), pair_hash(a, name[p])};
+            if (nearest >= 0 && !comes_before(entry.similarity, entry.tie, best.similarity, best.tie)) continue;
+            nearest = p;
+            best = entry;
+        }
         state.nearest_similarity[a] = best.similarity;
+        return nearest;
     }
 
     // Write the score of each region from its sum, and the highest of each block; return the highest of all. Scores are
@@ -261,7 +277,7 @@ private:
             i64 all = state.now(nearest), p = place[all];
             bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;  // no other region is nearer
             nearest = sure ? all : UNKNOWN;
-            if (sure) state.nearest_similarity[c] = similarity_of(p, place[c]);
+            stale[c] = true;
         }
     }
 
@@ -295,6 +311,8 @@ private:
     std::vector<i64> name, place;        // the region at each place, and the place of each region
     std::vector<i64> bound;              // bits of a bound of the scores of all but the nearest region
     std::vector<char> changed;           // whether each region has merged in this round
+    std::vector<char> stale;             // whether the similarity of each region with its nearest one is not known
+    std::vector<i64> candidates;         // places of regions that may be the nearest of one region
     std::vector<Pair> made;              // places of merges since the matrix was made
     std::vector<std::size_t> caught_up;  // merges that each row has added up
     std::vector<f64> per_object, scores;
