@@ -2,6 +2,7 @@
 
 #include "linkage/all_pairs.h"
 #include "linkage/diagonal.h"
+#include "linkage/pair_matrix.h"
 #include "linkage/pair_table.h"
 
 namespace gpuens {
@@ -21,13 +22,13 @@ Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>
     i64 searches = 0, comparisons = 0;
     if (lists.n_listed()) {
         Listed listed(state, regions, scorer, lists, conduct.n_nodes, true);
-        merge_in_rounds(state, regions, listed, report);
+        merge_in_rounds(state, listed, report);
         searches = listed.searches;
         comparisons = listed.comparisons;
     }
     if (state.n_left()) {
         PairTable<Weight> table(state, regions, scorer.members, index, by, conduct.table.n_listed);
-        merge_in_rounds(state, regions, table, report);
+        merge_in_rounds(state, table, report);
         searches += table.searches;
         comparisons += index.place.size * index.place.size / 2 * by.n_clusterings;
     }
@@ -41,9 +42,19 @@ Effort link_all_pairs(State& state, Regions& regions, Scorer& scorer, const Shor
                       const Report& report) {
     i64 n = lists.ids.rows;
     Listed listed(state, regions, scorer, lists, 2 * n, false);
-    merge_in_rounds(state, regions, listed, report);
+    merge_in_rounds(state, listed, report);
     sort(state, sorted);
     return {state.rounds, listed.searches - n, listed.comparisons};
+}
+
+template <typename Similarity>
+Effort link_by_matrix(State& state, matrices::Sums& sums, std::vector<i64>& size, Similarity similarity, i64 n_clusters,
+                      const Merges& sorted) {
+    i64 n = (i64)size.size();
+    PairMatrix nearest(state, sums, size, similarity, 16 * (n_clusters + n + 8));
+    merge_in_rounds(state, nearest, [](i64) {});
+    sort(state, sorted);
+    return {state.rounds, nearest.searches - n, 0};
 }
 
 std::vector<i64> first_numbers(i64 n) {
@@ -53,6 +64,17 @@ std::vector<i64> first_numbers(i64 n) {
 }
 
 }  // namespace
+
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted) {
+    i64 n_clusterings = rows.offsets.size - 1, n = rows.counts.size;
+    State state(span(first_numbers(n)));
+    std::vector<i64> size(rows.counts.begin(), rows.counts.end());
+    matrices::Sums sums(n);
+    std::visit([&](auto codes) { sums.add_labels(codes, rows.offsets, weights, rows.counts); }, rows.columns);
+    if (whole) return link_by_matrix(state, sums, size, OfWholeSums{size, n_clusterings}, weights.size, sorted);
+    Regions regions(rows.columns, rows.offsets, rows.counts);
+    return link_by_matrix(state, sums, size, OfHistograms{regions, weights, n_clusterings}, weights.size, sorted);
+}
 
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report) {

@@ -47,6 +47,9 @@ struct Conduct {
 // Numbers of rounds, of searches after the first lists, and of comparisons.
 using Effort = std::tuple<i64, i64, i64>;
 
+// Under a diagonal S of weights (N_c,), of few rows. `whole`: weights are 1, and float64 holds all sums.
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted);
+
 // Under a diagonal S. lists: those of rows; without room for entries, a table of all pairs is used from the beginning.
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report);

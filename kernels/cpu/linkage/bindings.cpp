@@ -1,6 +1,7 @@
 // What Python sees of linkages: the functions of primitives.h.
 #include "arguments.h"
 #include "bindings.h"
+#include "linkage/average.h"
 #include "linkage/primitives.h"
 #include "parallel.h"
 
@@ -31,7 +32,7 @@ void bind_linkage(nb::module_& m) {
     m.def("number_nodes", &number_nodes, "kept"_a, "absorbed"_a, "children"_a, "n_leaves"_a, run());
     m.def("name_merges", &name_merges, "one"_a, "other"_a, "n_leaves"_a, "kept"_a, "absorbed"_a, run());
     m.def("find_apart", &find_apart, "kept"_a, "absorbed"_a, "observed"_a, "apart"_a, run());
-    m.def("link_few", &link_few, "columns"_a, "offsets"_a, "weights"_a, "whole"_a, "counts"_a, "sorted"_a, run());
+    m.def("link_few", &link_few, "rows"_a, "weights"_a, "whole"_a, "sorted"_a, run());
     m.def("link_pairs", &link_pairs, "distances"_a, "average"_a, "kept"_a, "absorbed"_a, "heights"_a, run());
     m.def("order_by_locality", &order_by_locality, "columns"_a, "offsets"_a, "clusters"_a, "order"_a, run());
     m.def("lay_out_tiles", &lay_out_tiles, "columns"_a, "tiled"_a, run());

@@ -127,7 +127,7 @@ template <typename Scorer>
 class Listed {
 public:
     // The first list of each region, or empty ones that exclude nothing, if `listed` is false.
-    Listed(State& state_, const Regions& regions_, Scorer& scorer_, const Shortlists& lists_, i64 n_nodes, bool listed)
+    Listed(State& state_, Regions& regions_, Scorer& scorer_, const Shortlists& lists_, i64 n_nodes, bool listed)
         : state(state_), regions(regions_), scorer(scorer_), lists(lists_), rounds((i64)state.into.size()),
           followers((i64)state.into.size(), n_nodes), due(state.left()), margin(1e-12 + 4.0 * scorer.tolerance.slack) {
         if (listed) take_first_listed(due);
@@ -163,8 +163,11 @@ public:
         });
     }
 
+    void retire(i64 a) { regions.retire(a); }
+
     // Update the lists of regions that become due: unions, and followers whose nearest may have changed.
     void unite() {
+        regions.unite(state.last_kept(), state.last_absorbed());
         scorer.unite(state);
         Vector<const i64> kept = state.last_kept();
         for (i64 a : kept) rounds.merged[a] = state.rounds;
@@ -248,7 +251,7 @@ private:
     }
 
     State& state;
-    const Regions& regions;
+    Regions& regions;
     Scorer& scorer;
     Shortlists lists;
     Rounds rounds;

@@ -255,7 +255,7 @@ template <typename Weight>
 class PairTable {
 public:
     // A table of the regions left, in the order of these; known nearest regions are kept.
-    PairTable(State& state_, const Regions& regions_, const Members& members, const RowIndex& index, const Diagonal<Weight>& by,
+    PairTable(State& state_, Regions& regions_, const Members& members, const RowIndex& index, const Diagonal<Weight>& by,
               i64 n_listed)
         : state(state_), regions(regions_), merged(state.n_left()),
           units(units_of(state.left(), members, index, regions, by)),
@@ -296,8 +296,11 @@ public:
         });
     }
 
+    void retire(i64 a) { regions.retire(a); }
+
     void unite() {
         Vector<const i64> kept = state.last_kept(), absorbed = state.last_absorbed();
+        regions.unite(kept, absorbed);
         table.exact.of = regions;
         for (i64 i = 0; i < kept.size; ++i) {
             i64 p = table.place[kept[i]], q = table.place[absorbed[i]];
@@ -368,7 +371,7 @@ private:
     }
 
     State& state;
-    const Regions& regions;
+    Regions& regions;
     tabled::Flags merged;  // whether the region at each place has merged since lists were updated
     Units units;
     tabled::Table<Weight> table;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "arrays.h"
-#include "linkage/average.h"
 #include "linkage/dendrogram.h"
 #include "linkage/nearest.h"
 #include "linkage/shortlist.h"
@@ -28,11 +27,6 @@ void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, V
 
 // Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
-
-// few_rows.cpp. columns (M, G), weights (N_c,) of a diagonal S, counts (G,): the sorted merges of average linkage, and the
-// numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
-std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
-                              Vector<const i64> counts, const Merges& sorted);
 
 // locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are adjacent.
 void order_by_locality(Codes<Matrix> columns, Vector<const i64> offsets, Matrix<f64> clusters, Vector<i64> order);

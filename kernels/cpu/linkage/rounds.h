@@ -20,8 +20,8 @@
 // = .55. C's entry becomes the union, say at (.8 + .2) / 2 = .5, which is above C's bound, .4: the nearest of C is A. The list of A
 // does not tell which region is its nearest: A is searched, and C is found, at .5. Round 2: A and C merge.
 //
-// Two ways of finding nearest regions are written for these rounds: lists (listed.h), and for few rows or many clusterings a table
-// of all pairs (table.h). With lists, a round looks only at regions whose nearest may have changed (reverse_neighbors.h).
+// Three ways of finding nearest regions serve these rounds: lists (listed.h), a table of all pairs for many clusterings
+// (pair_table.h), and a matrix of all pairs for few rows (pair_matrix.h). With lists, a round looks only at regions whose nearest may have changed (reverse_neighbors.h).
 //
 // A region whose similarity with every other region is 0 retires; the rounds end when no region is left. At the end, regions that
 // have retired are joined at similarity 0. With similarities of any sign the last region retires.
@@ -156,9 +156,10 @@ using Report = std::function<void(i64)>;
 //   find()             the nearest region of each region; the number of searches, or -1 to give up
 //   found()            the regions whose nearest region is new
 //   settle(regions)    writes their nearest region as it is now, and the similarity with it
-//   unite()            updates what it knows by the pairs of this round, whose histograms are united
+//   retire(region)     leaves out a region that will never merge
+//   unite()            unites the histograms of the pairs of this round, and updates what it knows by them
 template <typename Nearest>
-void merge_in_rounds(State& state, Regions& regions, Nearest& nearest, const Report& report) {
+void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
     Pace pace;
     for (bool paired = true; state.n_left();) {
         look();
@@ -175,12 +176,11 @@ void merge_in_rounds(State& state, Regions& regions, Nearest& nearest, const Rep
         nearest.settle(span(pairs));
         for (i64 a : found)
             if (state.nearest[a] == RETIRED) {
-                regions.retire(a);
+                nearest.retire(a);
                 state.leave_out(a);
             }
         state.merge(pairs);
         paired = !pairs.empty();
-        regions.unite(state.last_kept(), state.last_absorbed());
         nearest.unite();
     }
     call_python(report, (i64)state.kept.size());

@@ -21,7 +21,7 @@ i64 n_clusters_of(const AnyDiagonal& diagonal) {
 Searches::Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_, TileSizes sizes_,
                    std::optional<Kind> only_)
     : index(index_), diagonal(diagonal_), lists(lists_), left(left_), sizes(sizes_), only(only_),
-      large(lists.ids.rows, n_clusters_of(diagonal)) {}
+      memory(lists.ids.rows, n_clusters_of(diagonal)) {}
 
 i64 Searches::search(Vector<const i64> queries, State& state, const Regions& regions, const Members& members) {
     const std::vector<i64>& active = state.left();
@@ -32,7 +32,7 @@ i64 Searches::search(Vector<const i64> queries, State& state, const Regions& reg
         missed = costs.tiles = 0.0;
     }
     if (tiles && costs.tiles <= costs.rows) {
-        i64 compared = search_tiles(*tiles, queries, state, index, regions, diagonal, lists, large);
+        i64 compared = search_tiles(*tiles, queries, state, index, regions, diagonal, lists, memory);
         f64 all = (f64)entries_of(Histograms(regions).length, queries) * (f64)tiles->rows.n_rows();
         left = std::min(1.0, (f64)compared / std::max(1.0, all));
         return compared;

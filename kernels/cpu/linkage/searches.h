@@ -41,7 +41,7 @@ private:
     TileSizes sizes;
     std::optional<Kind> only;
     std::optional<RegionTiles> tiles;
-    Longest large;      // of the large regions of the tiles
+    TileMemory memory;
     f64 missed = 0.0;  // cost that tiles of the current regions would have saved so far
 };
 

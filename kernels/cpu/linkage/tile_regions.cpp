@@ -91,10 +91,10 @@ template <typename Weight>
 class TileSearch {
 public:
     TileSearch(const RegionTiles& tiles_, const State& state_, const RowIndex& index_, const Longest& large_,
-               const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists)
+               const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists, Marks& marks_)
         : tiles(tiles_), state(state_), offsets(index_.offsets), large(large_), of(of_), by(by_),
           exact{of, by.weights.data, by.n_clusterings}, held(by.n_clusters()), list(lists), best(lists.n_listed()),
-          seen(state.into.size()), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
+          seen(marks_), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
           reach(tiles.n_groups() * FLOAT_LANES), worth(by.n_clusters()) {
         i64 most_blocks = 0;
         for (i64 t = 0; t < tiles.n_tiles(); ++t) most_blocks = std::max(most_blocks, tiles.blocks[t + 1] - tiles.blocks[t]);
@@ -127,7 +127,7 @@ private:
         least = list.begin(a);
         candidates.clear();
         best.forget();
-        seen[a] = ++n_searched;
+        seen.begin(a);
         held.lay(of, a);
         all_exact = are_exact(of.size[a], by.n_clusterings, by.whole());
         scale = write_entries();
@@ -195,8 +195,8 @@ private:
     }
 
     void visit_large(i64 r) {
-        if (seen[r] == n_searched) return;
-        seen[r] = n_searched;
+        if (seen.has(r)) return;
+        seen.add(r);
         f64 similarity = similarity_with(r);
         best.take((u32)(similarity * to_score));
         list.add_similar(r, similarity);
@@ -206,10 +206,10 @@ private:
     // since the tiles were built, the similarity is computed immediately, from its histogram.
     void look_at(i64 part, i64 at, f64 enough) {
         i64 r = state.now(tiles.rows.regions[part]), size = tiles.part_sizes[part];
-        if (seen[r] == n_searched) return;
+        if (seen.has(r)) return;
         f64 total = total_units(part, at);
         if (total < enough * (f64)size) return;
-        seen[r] = n_searched;
+        seen.add(r);
         bool grown = size != of.size[r];
         if (grown || all_exact) {
             f64 similarity = grown ? similarity_with(r) : exact.mean((Weight)(i64)total, a, r);
@@ -303,8 +303,7 @@ private:
     BestScores<u32> best;
     std::vector<Candidate> candidates;  // regions whose scores are upper bounds
     std::vector<Entry> entries;
-    std::vector<i32> seen;  // number of the search in which a region was last met
-    i32 n_searched = 0;
+    Marks& seen;
     std::vector<f32> of_groups;
     std::unique_ptr<bool[]> reached;
     Aligned<f32> reach;  // (groups, 16)
@@ -347,18 +346,33 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
     over_groups = over_groups_of(ceilings, n_clusters);
 }
 
+std::unique_ptr<Marks> TileMemory::take() {
+    std::lock_guard lock(mutex);
+    if (unused.empty()) return std::make_unique<Marks>(n_regions);
+    std::unique_ptr<Marks> marks = std::move(unused.back());
+    unused.pop_back();
+    return marks;
+}
+
+void TileMemory::give_back(std::unique_ptr<Marks> marks) {
+    std::lock_guard lock(mutex);
+    unused.push_back(std::move(marks));
+}
+
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, Longest& large) {
-    large.lay(regions, now(tiles.large, state));
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileMemory& memory) {
+    memory.large.lay(regions, now(tiles.large, state));
     return std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
         std::atomic<i64> compared{0};
         in_threads(queries.size, QUERY_NS, [&](Ranges& ranges) {
-            TileSearch<Weight> search(tiles, state, index, large, regions, by, lists);
+            std::unique_ptr<Marks> marks = memory.take();
+            TileSearch<Weight> search(tiles, state, index, memory.large, regions, by, lists, *marks);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     look();
                     compared += search.rebuild(queries[i]);
                 }
+            memory.give_back(std::move(marks));
         });
         return compared.load();
     }, diagonal);

@@ -17,6 +17,8 @@
 // needs; this search visits only the tiles that one region needs.
 #pragma once
 
+#include <mutex>
+
 #include "linkage/ceilings.h"
 #include "linkage/members.h"
 #include "linkage/average.h"
@@ -49,9 +51,38 @@ private:
                 const Regions& regions, i64 n_clusters, TileSizes sizes);
 };
 
-// Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons. `large`: what
-// holds the dense histograms of large regions.
+// The regions that a search has met. Marks stay between searches: a round searches for few of many regions.
+class Marks {
+public:
+    explicit Marks(i64 n_regions) : met(n_regions) {}
+
+    void begin(i64 a) { met[a] = ++n_searches; }
+    bool has(i64 r) const { return met[r] == n_searches; }
+    void add(i64 r) { met[r] = n_searches; }
+
+private:
+    std::vector<i32> met;  // the number of the search in which each region was last met
+    i32 n_searches = 0;
+};
+
+// What searches in tiles keep in between.
+struct TileMemory {
+    TileMemory(i64 n_regions_, i64 n_clusters) : n_regions(n_regions_), large(n_regions, n_clusters) {}
+
+    // Marks for a thread, until it gives them back.
+    std::unique_ptr<Marks> take();
+    void give_back(std::unique_ptr<Marks> marks);
+
+    i64 n_regions;
+    Longest large;  // the dense histograms of large regions
+
+private:
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Marks>> unused;
+};
+
+// Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons.
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, Longest& large);
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileMemory& memory);
 
 }  // namespace gpuens
