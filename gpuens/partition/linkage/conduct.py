@@ -40,7 +40,7 @@ def only(kind: str) -> Iterator[None]:
 
 
 class Conduct(NamedTuple):
-    """The share of comparisons that first lists needed, sizes of tiles, a kind of search, nodes, and terms of a table."""
+    """The share of comparisons of the first lists, sizes of tiles, a kind of search, nodes, and terms of a table."""
 
     left: float
     tiles: tuple[int, int]
