@@ -118,7 +118,7 @@ def test_update_of_a_far_list():
     state.partner[[1, FAR]] = -1
     # region 0 has absorbed region 2
     state.partner[0], state.into[1], state.into[FAR], state.nearest[FAR] = 2, 1, FAR, 0
-    scorer = Scorer(np.ones(3, dtype=np.int64), None, 2, 9)
+    scorer = Scorer(np.ones(3, dtype=np.int64), 2)
     update_lists(state, regions, scorer, lists, 1, device="emulated")
     assert lists.ids[FAR, :3].tolist() == [0, 1, -1]
     assert lists.similarities[FAR, :2].tolist() == [(2 * 3 + 1 * 1) / (3 * 3 * 2), 0.5]

@@ -6,7 +6,7 @@ reads all counts once in several rounds.
 """
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ PAIRING = 256  # threads in a block of the kernel pair_up
 CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
 
-Count = IntEnum("Count", cpu.COUNTS, start=0)  # positions of counts (kernels/common/shortlists.h)
+Count = cast(Any, IntEnum)("Count", cpu.COUNTS, start=0)  # positions of counts (kernels/common/shortlists.h)
 OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up wait for each other
 
 
@@ -43,11 +43,12 @@ class State(NamedTuple):
 
     ``active`` (G,): the first ``counts[Count.ACTIVE]`` entries are the active regions, with similar regions adjacent;
     ``survivors`` (G,): the regions that remain after the pairing of this round. ``unknown`` (G,): the first
-    ``counts[Count.UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest. ``nearest``
-    (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the similarity
-    with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the region that each
-    region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region, absorbed region
-    and similarity of the ``counts[Count.MERGES]`` merges. ``counts``: a number for each of `Count`, int64.
+    ``counts[Count.UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest.
+    ``nearest`` (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the
+    similarity with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the
+    region that each region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region,
+    absorbed region and similarity of the ``counts[Count.MERGES]`` merges. ``counts``: a number for each of `Count`,
+    int64.
     """
 
     active: Any
@@ -96,35 +97,47 @@ class Heights(NamedTuple):
         return cls(xp.full(n_rows, np.inf), next(waits), xp.empty(n_rows), next(waits))
 
 
+Pairs = tuple[Any, Any, Any, Any]  # kept and absorbed regions, and the numbers of pairs and of merges
+
 # --- similarities -----------------------------------------------------------------------------------------------------
 
 
 class Scorer:
-    """A diagonal S, whose weights (N_c,) are exact, or for bounds (`BoundingWeights`)."""
+    """The similarity of regions, by the weights of their histograms, and what searches and rounds need of it."""
 
     margin = 0.0  # absolute rounding tolerance of a similarity
     nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
 
-    def __init__(self, weights: Any, bounding: BoundingWeights | None, n_clusterings: int, n_objects: int) -> None:
+    def __init__(self, weights: Any, n_clusterings: int) -> None:
         self.weights = weights
-        self.bounding = bounding
         self.n_clusterings = n_clusterings
         self.divisor: int | None = n_clusterings  # M, by which a sum is divided; None for a ratio of sums
-        whole = weights.dtype.kind == "i"
-        # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
-        self.exact = whole and float(n_objects) ** 2 * n_clusterings < 2.0**53
         # relative rounding error of a similarity
-        self.slack = 0.0 if whole else 4 * float(np.finfo(np.float64).eps) * (weights.shape[-1] + 8)
+        exact = weights.dtype.kind == "i"
+        self.slack = 0.0 if exact else 4 * float(np.finfo(np.float64).eps) * (weights.shape[-1] + 8)
 
     def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
         """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
+        raise NotImplementedError
+
+    def unite(self, pairs: Pairs, most: int, device: str) -> None:
+        """Add up what is kept of regions, for the pairs of `merge_histograms`."""
+
+
+class DiagonalScorer(Scorer):
+    """A diagonal S, whose weights (N_c,) are exact, or for bounds (`BoundingWeights`)."""
+
+    def __init__(self, weights: Any, bounding: BoundingWeights, n_clusterings: int, n_objects: int) -> None:
+        super().__init__(weights, n_clusterings)
+        self.bounding = bounding
+        # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
+        self.exact = weights.dtype.kind == "i" and float(n_objects) ** 2 * n_clusterings < 2.0**53
+
+    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
         search(
             queries, active, rounds.regions, self.weights, self.bounding, self.n_clusterings, self.exact, rounds.lists,
             rounds.compared, rounds.numbers, device=rounds.device,
         )  # fmt: skip
-
-    def unite(self, pairs: tuple[Any, ...], most: int, device: str) -> None:
-        """Add up what is kept of regions, for the pairs of `merge_histograms`."""
 
 
 class GeneralScorer(Scorer):
@@ -133,7 +146,7 @@ class GeneralScorer(Scorer):
     nothing = -np.inf
 
     def __init__(self, affinities: Any, n_clusterings: int, margin: float) -> None:
-        super().__init__(affinities, None, n_clusterings, 0)
+        super().__init__(affinities, n_clusterings)
         self.margin, self.slack = margin, 0.0
 
     def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
@@ -142,7 +155,7 @@ class GeneralScorer(Scorer):
             rounds.numbers, device=rounds.device,
         )  # fmt: skip
 
-    def unite(self, pairs: tuple[Any, ...], most: int, device: str) -> None:
+    def unite(self, pairs: Pairs, most: int, device: str) -> None:
         all_pairs.merge_affinities(self.weights, *pairs, most, device=device)
 
 
@@ -150,7 +163,7 @@ class ObservedScorer(Scorer):
     """`Observed` similarities, with weights (2, N_c + M)."""
 
     def __init__(self, weights: Any, n_clusterings: int) -> None:
-        super().__init__(weights, None, n_clusterings, 0)
+        super().__init__(weights, n_clusterings)
         self.divisor = None
 
     def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
@@ -167,7 +180,7 @@ def link_diagonal(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
     lists = nearest_lists(index, conduct.n_listed(rows))
     work.comparisons += index.comparisons
     bounding = bounding_weights(weights, device=device)
-    scorer = Scorer(devices.namespace(device).asarray(weights), bounding, rows.n_clusterings, rows.n_objects)
+    scorer = DiagonalScorer(devices.namespace(device).asarray(weights), bounding, rows.n_clusterings, rows.n_objects)
     return Rounds(rows, scorer, lists, index.order, work).run()
 
 
@@ -296,13 +309,15 @@ class Rounds:
         The unions of a round have at most as many entries as all active regions have now.
         """
         regions, capacity = self.regions, len(self.regions.clusters)
-        entries, used = max(1, self.counts[Count.ENTRIES]), self.counts[Count.USED]
+        used: int = self.counts[Count.USED]
+        entries: int = max(1, self.counts[Count.ENTRIES])
         if used + entries > capacity:
             affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
             wanted = min((1 + UNATTENDED) * entries, affordable)
             capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
             self.launched.clear()
-            self.regions = make_room(regions, self.state.active[: self.counts[Count.ACTIVE]], capacity, device=self.device)
+            active = self.state.active[: self.counts[Count.ACTIVE]]
+            self.regions = make_room(regions, active, capacity, device=self.device)
         return min(UNATTENDED, (capacity - used) // entries)
 
     def _choose_best_pair(self, active: Any) -> None:

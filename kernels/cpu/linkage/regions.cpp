@@ -21,8 +21,8 @@ Regions::Regions(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const 
             for (i64 i = 0; i < codes.columns; ++i) length[i] += codes[m][i] != MISSING(Code);
     }, columns);
     std::exclusive_scan(length.begin(), length.end(), start.begin(), (i64)0);
-    used = entries = start.back() + length.back();
-    capacity = 2 * entries;
+    used = start.back() + length.back();
+    capacity = 2 * used;
     clusters.reset(new i32[capacity]);
     counts.reset(new i32[capacity]);
     lay_out(columns, offsets);
@@ -47,11 +47,6 @@ void Regions::lay_out(Codes<Matrix> columns, Vector<const i64> offsets) {
     }, columns);
 }
 
-void Regions::retire(i64 r) {
-    entries -= length[r];
-    length[r] = 0;
-}
-
 void Regions::unite(Vector<const i64> kept, Vector<const i64> absorbed) {
     i64 needed = entries_of(length.data(), kept) + entries_of(length.data(), absorbed);
     if (used + needed > capacity) compact();
@@ -67,7 +62,6 @@ void Regions::unite(Vector<const i64> kept, Vector<const i64> absorbed) {
             length[b] = 0;
         }
     });
-    entries += entries_of(length.data(), kept) - needed;
     // a union can be shorter than the room made for it; only the room after the last union is used again
     if (kept.size) used = begins[kept.size - 1] + length[kept[kept.size - 1]];
 }

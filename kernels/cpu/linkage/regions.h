@@ -28,13 +28,12 @@ public:
     Regions(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const i64> sizes);
 
     operator Histograms() const { return {clusters.get(), counts.get(), start.data(), length.data(), size.data()}; }
-    i64 n_entries() const { return entries; }
 
     // Write the union of each pair in place of the kept region. Absorbed regions have no entries then.
     void unite(Vector<const i64> kept, Vector<const i64> absorbed);
 
     // Leave out a region that will never merge.
-    void retire(i64 r);
+    void retire(i64 r) { length[r] = 0; }
 
 private:
     void lay_out(Codes<Matrix> columns, Vector<const i64> offsets);
@@ -43,7 +42,7 @@ private:
 
     std::vector<i64> start, length, size;
     std::unique_ptr<i32[]> clusters, counts;
-    i64 capacity, used, entries;  // entries of the arena, those in use, and those of regions
+    i64 capacity, used;  // entries of the arena, and those in use
 };
 
 // Whole weights are 1 and not read from memory.

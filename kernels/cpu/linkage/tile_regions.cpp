@@ -143,17 +143,21 @@ private:
     // The smallest reach of a tile whose regions can enter the list.
     f32 limit_of_list() const { return std::max(SMALLEST, (f32)(least * to_reach)); }
 
-    // A group or a tile is skipped
-    // - in this band, if it promises less than the band: others come first, whose regions may raise the limit;
-    // - for ever, if it promises less than the similarity that as many regions as the list holds surely have.
+    // What a search skips, because K regions surely have a similarity of at least `least`:
+    // case 1: a group of tiles whose reach is below the limit. In this band, which begins with what promises most, others come
+    //         first, whose regions may raise `least`; for ever, once the bands are below the limit of the list;
+    // case 2: a tile whose reach is below the limit, in the same two senses;
+    // case 3: a row with fewer units than the floor: no region is more similar than its most similar row;
+    // case 4: a region whose rows have fewer units than `least` in the mean: their sums are upper bounds;
+    // case 5: a candidate whose upper bound is below the `least` of the end.
     void visit_band(f32 low) {
         f32 limit = std::max(low, limit_of_list());
         for (i64 g = 0; g < tiles.n_groups(); ++g) {
-            if (of_groups[g] < limit) continue;
+            if (of_groups[g] < limit) continue;  // case 1
             if (!reached[g]) reach_group(g);
             f32* own = &reach[g * FLOAT_LANES];
-            each_bit(at_least<FLOAT_LANES>(own, limit), [&](i64 i) {
-                if (own[i] < limit) return;  // the limit has risen meanwhile
+            each_bit(at_least<FLOAT_LANES>(own, limit), [&](i64 i) {  // case 2
+                if (own[i] < limit) return;  // case 2, as the limit has risen meanwhile
                 own[i] = -1;                 // a tile is visited only once
                 visit(g * FLOAT_LANES + i);
                 if (prove()) limit = std::max(low, limit_of_list());
@@ -188,7 +192,7 @@ private:
         i64 at = tiles.rows_to[t], n_rows = tiles.rows_to[t + 1] - at;
         u16 floor_here = floor;
         for (i64 first = 0; first < n_rows; first += LANES) {
-            u64 hits = at_least<LANES>(&sums[first], floor_here);
+            u64 hits = at_least<LANES>(&sums[first], floor_here);  // case 3
             if (n_rows - first < LANES) hits &= (1ull << (n_rows - first)) - 1;
             each_bit(hits, [&](i64 i) { look_at(tiles.part_of[at + first + i], at, enough); });
         }
@@ -208,7 +212,7 @@ private:
         i64 r = state.now(tiles.rows.regions[part]), size = tiles.part_sizes[part];
         if (seen.has(r)) return;
         f64 total = total_units(part, at);
-        if (total < enough * (f64)size) return;
+        if (total < enough * (f64)size) return;  // case 4
         seen.add(r);
         bool grown = size != of.size[r];
         if (grown || all_exact) {
@@ -245,7 +249,7 @@ private:
     // Insert the candidates with at least `enough` units.
     void list_candidates(f64 enough) {
         for (const Candidate& one : candidates)
-            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));
+            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));  // else case 5
         candidates.clear();
     }
 
