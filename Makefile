@@ -103,7 +103,7 @@ check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 check-native: $(VENV)/.has-suite
 	$(BIN)/python tests/native/check.py $(CHECKS)
 
-install: $(VENV)/.has-dev
+install: $(VENV)/.has-dev stub
 
 # the extension, compiled anew where its sources have changed, into gpuens/ (kernels/CMakeLists.txt); BIN may be that of any
 # environment that has nanobind
