@@ -30,7 +30,7 @@ class AllLevels:
     """The extension of a level, whose primitives also run on the other levels; AssertionError for other bits."""
 
     def __init__(self, module):
-        known = getattr(module, "modules", [module])  # those of an outer block, which compares them
+        known = getattr(module, "modules", [module])  # levels that an outer block compares
         usable = {level: native.module_of(level) for level in native.usable_levels()}
         self.others = {level: other for level, other in usable.items() if other not in known}
         self.module, self.modules = module, [*known, *self.others.values()]
