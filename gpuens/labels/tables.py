@@ -33,7 +33,8 @@ def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, l
     """Return the codes (N, M) of an array (M, N) of numbers, and the label values of each clustering."""
     tables = tabled(columns)
     of_values, ends = np.int64 if columns.dtype.kind == "f" else columns.dtype, np.cumsum(tables.n_values).tolist()
-    categories = [tables.values[a:b].astype(of_values) for a, b in pairwise([0, *ends])]
+    values = tables.values.astype(of_values)
+    categories = [values[a:b] for a, b in pairwise([0, *ends])]
     odd: dict[int, np.ndarray] = {}
     for m in np.flatnonzero(tables.is_odd).tolist():
         column_codes, categories[m] = encode_column(columns[m], names[m])
