@@ -11,6 +11,7 @@ with more rows is read as objects × clusterings, unless its rows look like clus
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +123,11 @@ def _draws_in(columns: Sequence[Any]) -> int:
 
     Rows of other labels are told by the first few, so that no column is read. At most 1600 rows are told apart.
     """
-    if len(columns) < FEWEST_OBJECTS or _largest_in_order([_at(column, slice(COMPARED)) for column in columns]) is None:
+    if len(columns) < FEWEST_OBJECTS:
+        return 0
+    is_array = isinstance(columns, np.ndarray)
+    first = columns[:, :COMPARED] if is_array else [_at(column, slice(COMPARED)) for column in columns]
+    if _largest_in_order(first) is None:
         return 0
     if (largest := _largest_in_order(columns)) is None:
         return 0
@@ -168,8 +173,7 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
     n_objects, n_clusterings = len(columns[0]), len(columns)
     if not FEWEST_COMPARED <= n_clusterings <= n_objects:
         return False
-    rng = np.random.default_rng(0)
-    rows, places = (rng.permutation(n)[:1000] for n in (n_objects, n_clusterings))
+    rows, places = _drawn(n_objects), _drawn(n_clusterings)
     if isinstance(columns, np.ndarray):
         labels = _numbers(columns[places[:, None], rows])
     else:
@@ -178,6 +182,12 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
     if labels is None:
         return False
     return _agreement(labels) < BY_CHANCE and _agreement(labels.T) > AGREEING
+
+
+@lru_cache(maxsize=8)
+def _drawn(n: int) -> np.ndarray:
+    """Return up to 1,000 of the numbers 0 … n - 1 in random order."""
+    return np.random.default_rng(0).permutation(n)[:1000].copy()
 
 
 def _agreement(clusterings: np.ndarray) -> float:
@@ -196,5 +206,6 @@ def _agreement(clusterings: np.ndarray) -> float:
         return 0.0
     shares, shared = shares[varied], shared[varied][:, varied]
     deviations = np.sqrt(shares * (1 - shares))
-    correlations = (shared - np.outer(shares, shares)) / np.outer(deviations, deviations)
-    return float(np.median(correlations[~np.eye(len(shares), dtype=bool)]))
+    correlations = (shared - shares[:, None] * shares) / (deviations[:, None] * deviations)
+    ascending = np.sort(correlations[~np.eye(len(shares), dtype=bool)])  # each twice
+    return float(ascending[len(ascending) // 2])
