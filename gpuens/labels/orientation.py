@@ -24,7 +24,7 @@ FEWEST_CLUSTERS = 3  # smallest number of clusters whose order of numbers tells 
 FEWEST_DRAWS = 10  # smallest number of different draws for a refusal
 COMPARED = 30  # largest number of rows, and of columns, that are compared as clusterings
 FEWEST_COMPARED = 20  # smallest number of rows, and of columns, for this comparison
-PAIRS = 1_000  # sampled pairs of objects by which clusterings are compared
+PAIRS = 500  # sampled pairs of objects by which clusterings are compared
 BY_CHANCE, AGREEING = 0.05, 0.3  # median correlations of clusterings that agree by chance, and of others
 IN_ORDER = "numbers its clusters in the order of their first objects"
 
@@ -125,8 +125,10 @@ def _draws_in(columns: Sequence[Any]) -> int:
     """
     if len(columns) < FEWEST_OBJECTS:
         return 0
-    is_array = isinstance(columns, np.ndarray)
-    first = columns[:, :COMPARED] if is_array else [_at(column, slice(COMPARED)) for column in columns]
+    if isinstance(columns, np.ndarray):
+        first: Sequence[Any] = columns[:, :COMPARED]  # type: ignore[assignment]
+    else:
+        first = [_at(column, slice(COMPARED)) for column in columns]
     if _largest_in_order(first) is None:
         return 0
     if (largest := _largest_in_order(columns)) is None:
@@ -198,8 +200,9 @@ def _agreement(clusterings: np.ndarray) -> float:
     clusterings = clusterings[:COMPARED]
     n = clusterings.shape[1]
     apart = range(1, min(n, 1 + -(-PAIRS // n)))
-    together = np.concatenate([clusterings[:, step:] == clusterings[:, :-step] for step in apart], axis=1)
-    shared = together.astype(np.float32) @ together.T.astype(np.float32) / together.shape[1]
+    of_steps = [clusterings[:, step:] == clusterings[:, :-step] for step in apart]
+    together = np.concatenate(of_steps, axis=1, dtype=np.float32)
+    shared = together @ together.T / together.shape[1]
     shares = shared.diagonal()
     varied = (shares > 0) & (shares < 1)
     if np.count_nonzero(varied) < 2:
