@@ -1,10 +1,10 @@
-"""The three searches of exact average linkage on the CPU: what each alone costs, and the choice between them.
+"""The two searches of exact average linkage on the CPU: what each alone costs, and the choice between them.
 
     python bench/engines.py [--labels FILE.npy ...]
     python bench/engines.py --quick
 
-A search finds the nearest regions by tiles of rows, by all rows, or by histograms of all regions; all give the same
-merges (gpuens/partition/linkage/searches.py). Each figure is the seconds of LWEA in a process of its own, from the
+A search finds the nearest regions by tiles of rows or by all rows; both give the same merges
+(kernels/cpu/linkage/searches.h). Each figure is the seconds of LWEA in a process of its own, from the
 second call. The labels are noisy copies of ten classes, split at random (bench/start.py), or those of each FILE.
 """
 
@@ -24,7 +24,7 @@ import report
 from parts import Job, Part
 from start import labels_of
 
-SEARCHES = ("chosen", "tiles", "rows", "histograms")
+SEARCHES = ("chosen", "tiles", "rows")
 LIMIT = 180.0  # seconds of a process
 ENSEMBLES = {  # objects, clusterings, and the largest k
     "20,000 × 20": (20_000, 20, 40),
@@ -51,7 +51,7 @@ def ensembles(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]
 
 
 def row_of(**given: Any) -> common.Record:
-    """Return the seconds of each search, and the ratio of the best of two others to the choice."""
+    """Return the seconds of each search, and the ratio of the better one to the choice."""
     row: common.Record = {kind: common.in_child(fitted, limit=LIMIT, kind=kind, **given) for kind in SEARCHES}
     if "failed" in row["chosen"]:
         return {"failed": row["chosen"]["failed"]}
@@ -61,13 +61,13 @@ def row_of(**given: Any) -> common.Record:
 
 def fitted(kind: str, file: str = "", sizes: tuple[int, int, int] = (0, 0, 0), seed: int = 0) -> common.Record:
     import gpuens as ge
-    from gpuens.partition.linkage import searches
+    from gpuens.partition.linkage import conduct
 
     labels = np.load(file) if file else labels_of(sizes[0], seed, n_clusterings=sizes[1], largest=sizes[2])
     took = []
     for _ in range(2):
         start = time.perf_counter()
-        with nullcontext() if kind == "chosen" else searches.only(kind):
+        with nullcontext() if kind == "chosen" else conduct.only(kind):
             ge.consensus(labels, 10, method="lwea")
         took.append(time.perf_counter() - start)
     return {"seconds": took[1]}

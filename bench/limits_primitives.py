@@ -7,6 +7,7 @@ itself are what it had to do.
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from limits_ceilings import gather
@@ -20,22 +21,11 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import few_rows, single, tile_regions
+from gpuens.partition.linkage import average, conduct, few_rows, single
 from gpuens.partition.linkage.nearest import NearestIndex, Shortlists, nearest_lists
-from gpuens.partition.linkage.pair_table import PairTable
-from gpuens.partition.linkage.regions import (
-    Regions,
-    bounding_weights,
-    make_room,
-    merge_histograms,
-    regions_of,
-    search,
-)
-from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, common_prefixes, measure_nodes
 from gpuens.reduction.core_groups import core_groups
-from gpuens.runtime.native import cpu
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
@@ -247,99 +237,39 @@ def listed_by_eci(on: Labels) -> Call:
     return listed(on.grouped(), on.eci(), "weighted labels")
 
 
-def united(on: Labels, index: NearestIndex, times: int) -> tuple[np.ndarray, Members, Regions]:
-    """Return regions of 2^times rows that are alike, in their order, their rows and their histograms."""
-    active, members = index.order.copy(), Members.of_rows(len(on))
-    regions = regions_of(on.codes, on.offsets, on.rows.counts)
-    for _ in range(times):
-        n = len(active) // 2
-        pairs = np.sort(active[: 2 * n].reshape(n, 2), axis=1)  # the union keeps the smaller number
-        kept, absorbed = np.ascontiguousarray(pairs.T)
-        regions = make_room(regions, active, 3 * int(regions.length[active].sum()))
-        merge_histograms(regions, kept, absorbed, np.array([n]))
-        members.unite(kept, absorbed)
-        active = np.concatenate([kept, active[2 * n :]])
-    return active, members, regions
+def linked(on: Labels, similarity: Diagonal, ceiling: str, kind: str | None = None) -> Call:
+    """Return a linkage by lists and one kind of search, or by a table of pairs; what it compares is its least work."""
+    rows, n = on.rows, len(on)
+
+    def link() -> Work:
+        work = Work()
+        by_table = mock.patch.object(average, "share_compared", return_value=1.0)  # as if bounds saved nothing
+        with by_table if kind is None else conduct.only(kind):
+            average.average_linkage(rows, similarity, work=work)
+        return work
+
+    def need(work: Work) -> Need:
+        # half of the table is read, and written to the other half
+        table = {} if kind else {"copy": 1.5 * conduct.bytes_of_table(n)}
+        return {ceiling: float(work.comparisons)} | table
+
+    return Call(link, need)
 
 
-def searched(on: Labels) -> Call:
-    weights = on.grouped().eci()
-    active, _, regions = united(on, on.index(weights), 3)
-    bounding, compared = bounding_weights(weights), np.zeros(1, dtype=np.uint64)
-    numbers = np.full(2, len(active))
-
-    def find(lists: Shortlists) -> int:
-        compared[:] = 0
-        search(active, active, regions, weights, bounding, on.shape[1], False, lists, compared, numbers)
-        return int(compared[0])
-
-    return Call(find, lambda n: {"float32 products": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
+def linked_by_rows(on: Labels) -> Call:
+    return linked(on.grouped(), Diagonal(on.eci(), on.offsets), "weighted labels", "rows")
 
 
-def searched_by_rows(on: Labels) -> Call:
-    weights = on.grouped().eci()
-    index = on.index(weights)
-    active, members, regions = united(on, index, 3)
-    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
-
-    def find(lists: Shortlists) -> int:
-        return cpu.search_rows(active, active, *given, lists)
-
-    return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
-
-
-def searched_by_tiles(on: Labels) -> Call:
-    weights = on.grouped().eci()
-    index = on.index(weights)
-    active, members, regions = united(on, index, 1)
-    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
-
-    def find(lists: Shortlists) -> int:
-        return cpu.search_tiles(active, active, *given, lists, tile_regions.sizes())
-
-    return Call(
-        find,
-        lambda n: {"weighted labels": float(n)},
-        lambda: (Shortlists.empty(len(on), N_LISTED),),
-    )
-
-
-def merged(on: Labels) -> Call:
-    active, _, regions = united(on.grouped(), on.index(on.ones()), 2)
-    n = len(active) // 2
-    kept, absorbed = np.ascontiguousarray(np.sort(active[: 2 * n].reshape(n, 2), axis=1).T)
-    entries = int(regions.length[active].sum())
-
-    def merge(own: Regions) -> Regions:
-        merge_histograms(own, kept, absorbed, np.array([n]))
-        return own
-
-    def need(own: Regions) -> Need:
-        return {"copy": 8.0 * (entries + int(own.length[kept].sum()))}
-
-    def fresh() -> tuple[Regions]:
-        return (make_room(regions, active, 3 * entries)._replace(size=regions.size.copy()),)
-
-    return Call(merge, need, fresh)
-
-
-def tabled(on: Labels, weights: np.ndarray, ceiling: str) -> Call:
-    index = on.index(weights)
-    regions, members = regions_of(on.codes, on.offsets, on.rows.counts), Members.of_rows(len(on))
-    n, m = on.shape
-    return Call(
-        lambda: PairTable.of(index.order, members, index, regions, weights),
-        # half of the matrix is read, and written to the other half
-        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.units.nbytes},
-    )
+def linked_by_tiles(on: Labels) -> Call:
+    return linked(on.grouped(), Diagonal(on.eci(), on.offsets), "weighted labels", "tiles")
 
 
 def tabled_by_ones(on: Labels) -> Call:
-    return tabled(on.grouped(), on.ones(), "labels")
+    return linked(on.grouped(), Diagonal(on.ones(), on.offsets), "labels")
 
 
 def tabled_by_eci(on: Labels) -> Call:
-    return tabled(on.grouped(), on.eci(), "weighted labels")
+    return linked(on.grouped(), Diagonal(on.eci(), on.offsets), "weighted labels")
 
 
 def few_linked(on: Labels) -> Call:
@@ -396,12 +326,10 @@ CASES = {
     "nodes of a CA-tree": Case(measured_nodes, 24_000),
     "nearest lists, w = 1": Case(listed_by_ones, 20_000),
     "nearest lists, w = ECI": Case(listed_by_eci, 20_000),
-    "regions by histograms": Case(searched, 16_000),
-    "regions by rows": Case(searched_by_rows, 16_000),
-    "regions by tiles": Case(searched_by_tiles, 16_000),
-    "histograms merged": Case(merged, 40_000),
-    "table of pairs, w = 1": Case(tabled_by_ones, 6_000, 128),
-    "table of pairs, w = ECI": Case(tabled_by_eci, 6_000, 128),
+    "linkage, searches by rows": Case(linked_by_rows, 16_000),
+    "linkage, searches by tiles": Case(linked_by_tiles, 16_000),
+    "linkage by a table, w = 1": Case(tabled_by_ones, 6_000, 128),
+    "linkage by a table, w = ECI": Case(tabled_by_eci, 6_000, 128),
     "linkage of few rows": Case(few_linked, 1_400),
     "a step of single linkage": Case(boruvka, 200_000, by_clusterings=False),
 }

@@ -334,6 +334,13 @@ def nearest_centroids(
     labels: numpy.typing.NDArray[numpy.int64],
     distances: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
+
+RETIRED: int = -1
+
+UNKNOWN: int = -2
+
+COUNTS: str = ...
+
 def sort_merges(
     kept: numpy.typing.NDArray[numpy.int64],
     absorbed: numpy.typing.NDArray[numpy.int64],
@@ -372,15 +379,8 @@ def find_apart(
     apart: numpy.typing.NDArray[numpy.bool],
 ) -> None: ...
 def link_few(
-    columns: numpy.typing.NDArray[numpy.uint8]
-    | numpy.typing.NDArray[numpy.uint16]
-    | numpy.typing.NDArray[numpy.uint32],
-    offsets: numpy.typing.NDArray[numpy.int64],
-    weights: numpy.typing.NDArray[numpy.float64],
-    whole: bool,
-    counts: numpy.typing.NDArray[numpy.int64],
-    sorted: tuple[Any, ...],
-) -> tuple[int, int]: ...
+    rows: tuple[Any, ...], weights: numpy.typing.NDArray[numpy.float64], whole: bool, sorted: tuple[Any, ...]
+) -> tuple[int, int, int]: ...
 def link_pairs(
     distances: numpy.typing.NDArray[numpy.float64],
     average: bool,
@@ -425,54 +425,6 @@ def nearest_rows(
     component: numpy.typing.NDArray[numpy.int64],
     lists: tuple[Any, ...],
 ) -> int: ...
-def merge_affinities(
-    affinities: numpy.typing.NDArray[numpy.float64],
-    kept: numpy.typing.NDArray[numpy.int64],
-    absorbed: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
-def search_general(
-    queries: numpy.typing.NDArray[numpy.int64],
-    active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[Any, ...],
-    affinities: numpy.typing.NDArray[numpy.float64],
-    n_clusterings: int,
-    margin: float,
-    lists: tuple[Any, ...],
-) -> int: ...
-def search_observed(
-    queries: numpy.typing.NDArray[numpy.int64],
-    active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[Any, ...],
-    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
-    bounding: numpy.typing.NDArray[numpy.float32],
-    n_clusterings: int,
-    lists: tuple[Any, ...],
-) -> int: ...
-def fill_units(
-    active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[Any, ...],
-    index: tuple[Any, ...],
-    regions: tuple[Any, ...],
-    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
-    scale: tuple[Any, ...],
-    units: numpy.typing.NDArray[numpy.uint16],
-) -> None: ...
-def link_by_table(
-    members: tuple[Any, ...],
-    regions: tuple[Any, ...],
-    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
-    n_clusterings: int,
-    state: tuple[Any, ...],
-    table: tuple[Any, ...],
-    report: Callable[[int], None],
-) -> int: ...
-def bound_pairs(
-    table: tuple[Any, ...],
-    size: numpy.typing.NDArray[numpy.int64],
-    merges: numpy.typing.NDArray[numpy.int64],
-    pairs: numpy.typing.NDArray[numpy.int64],
-    bounds: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
 def link_neighbors(
     graph: tuple[Any, ...],
     counts: numpy.typing.NDArray[numpy.int64],
@@ -499,74 +451,35 @@ def contract(
     head: numpy.typing.NDArray[numpy.int64],
     used: numpy.typing.NDArray[numpy.bool],
 ) -> None: ...
-def lay_out_rows(
+def link_diagonal(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
     | numpy.typing.NDArray[numpy.uint32],
-    offsets: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[Any, ...],
-) -> None: ...
-def move_histograms(
-    regions: tuple[Any, ...], roomy: tuple[Any, ...], live: numpy.typing.NDArray[numpy.int64]
-) -> None: ...
-def compact(regions: tuple[Any, ...], live: numpy.typing.NDArray[numpy.int64]) -> None: ...
-def merge_histograms(
-    regions: tuple[Any, ...], kept: numpy.typing.NDArray[numpy.int64], absorbed: numpy.typing.NDArray[numpy.int64]
-) -> None: ...
-def search_regions(
-    queries: numpy.typing.NDArray[numpy.int64],
-    active: numpy.typing.NDArray[numpy.int64],
-    regions: tuple[Any, ...],
-    diagonal: tuple[Any, ...] | tuple[Any, ...],
-    lists: tuple[Any, ...],
-    most_ceilings: int,
-) -> int: ...
-def search_rows(
-    queries: numpy.typing.NDArray[numpy.int64],
-    active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[Any, ...],
     index: tuple[Any, ...],
-    regions: tuple[Any, ...],
     diagonal: tuple[Any, ...] | tuple[Any, ...],
-    lists: tuple[Any, ...],
-) -> int: ...
-def search_tiles(
-    queries: numpy.typing.NDArray[numpy.int64],
-    active: numpy.typing.NDArray[numpy.int64],
-    members: tuple[Any, ...],
-    index: tuple[Any, ...],
-    regions: tuple[Any, ...],
-    diagonal: tuple[Any, ...] | tuple[Any, ...],
-    lists: tuple[Any, ...],
-    sizes: tuple[Any, ...],
-) -> int: ...
-def look_up(state: tuple[Any, ...], regions: tuple[Any, ...], nothing: float, lists: tuple[Any, ...]) -> None: ...
-def take_first_listed(
-    some: numpy.typing.NDArray[numpy.int64], state: tuple[Any, ...], tolerance: tuple[Any, ...], lists: tuple[Any, ...]
-) -> None: ...
-def pair_up(state: tuple[Any, ...]) -> None: ...
-def update_lists(
-    state: tuple[Any, ...],
-    regions: tuple[Any, ...],
-    weighting: tuple[Any, ...],
-    tolerance: tuple[Any, ...],
-    lists: tuple[Any, ...],
-) -> None: ...
-def costs(
-    n_queries: int, asked: int, extent: tuple[Any, ...], left: float, rows_in_tiles: int
-) -> tuple[float, float, float]: ...
-def average_linkage(
-    index: tuple[Any, ...],
-    members: tuple[Any, ...],
-    regions: tuple[Any, ...],
-    diagonal: tuple[Any, ...] | tuple[Any, ...],
-    state: tuple[Any, ...],
     lists: tuple[Any, ...],
     conduct: tuple[Any, ...],
+    sorted: tuple[Any, ...],
     report: Callable[[int], None],
-) -> tuple[
-    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]] | None, int, tuple[int, int, int], bool
-]: ...
+) -> tuple[int, int, int]: ...
+def link_general(
+    rows: tuple[Any, ...],
+    affinities: numpy.typing.NDArray[numpy.float64],
+    margin: float,
+    n_listed: int,
+    sorted: tuple[Any, ...],
+    searched: Callable[[int], None],
+    report: Callable[[int], None],
+) -> tuple[int, int, int]: ...
+def link_observed(
+    rows: tuple[Any, ...],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    bounding: numpy.typing.NDArray[numpy.float32],
+    n_listed: int,
+    sorted: tuple[Any, ...],
+    searched: Callable[[int], None],
+    report: Callable[[int], None],
+) -> tuple[int, int, int]: ...
 def walk_step(
     starts: numpy.typing.NDArray[numpy.int64],
     heads: numpy.typing.NDArray[numpy.int32],

@@ -14,7 +14,8 @@ extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed
 }
 
 // Makes a new list for each query: the nearest of all active regions. A list that holds all of them has the bound
-// `nothing`, minus infinity. numbers (2,): the numbers of active regions and of queries. One warp per query: each lane scores one region, and the lanes together hold the list.
+// `nothing`, minus infinity. numbers (2,): the numbers of active regions and of queries. One warp per query: each lane
+// scores one region, and the lanes together hold the list.
 extern "C" __global__ void search_general(const i64* queries, const i64* active, const i64* numbers,
                                           const i32* clusters, const i32* counts, const i64* start,
                                           const i64* length, const i64* size, const f64* affinities, i64 n_clusters,

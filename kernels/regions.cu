@@ -27,9 +27,8 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
 }
 
 // Merges the histogram of absorbed[p] into that of kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs. The
-// result is written behind the first `used` entries of
-// the arena, and absorbed[p] keeps no entries. One warp per pair: the position of an entry is the number of entries of
-// both regions before it, where a cluster of both regions counts once.
+// result is written behind the first `used` entries of the arena, and absorbed[p] keeps no entries. One warp per pair: the
+// position of an entry is the number of entries of both regions before it, where a cluster of both regions counts once.
 extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs,
                                             const i64* n_merges, i32* clusters, i32* counts, i64* start, i64* length,
                                             i64* size, i64* used) {

@@ -13,12 +13,8 @@
 //
 // variants: WEIGHT = i64 f64
 
-#define RETIRED -1  // nearest[a] if region a has similarity 0 with every other region
-#define UNKNOWN -2  // nearest[a] that must be looked up or searched
-
-// Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
-// between launches.
-enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED, TICKET, TURN, DONE, SURVIVORS };
+// Positions in `counts`. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0 between launches.
+enum { COUNTS, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
 // does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One
@@ -305,23 +301,11 @@ extern "C" __global__ void update_lists(
         u64 dropped_tie = __shfl_sync(ALL_LANES, tie, dropped);
         if (lane != 0) continue;
         nearest[a] = UNKNOWN;
-        if (!n_clusterings) {  // the ratio of a union is between the ratios of its two parts
-            if (bound[a] != bound[b] || bound_hash[b] == 0) bound_hash[a] = 0;
-            bound[a] = max(bound[a], bound[b]);
-            if (bound_hash[a] == 0) dropped_tie = 0;
-        } else if (bound[a] != bound[b]) {
-            f64 part = (f64)(size[a] - size[b]) / (f64)size[a];  // share of the objects that were in a before the merge
-            bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin;
-            bound_hash[a] = 0;
-        }
-        if (slack > 0.0 || margin > 0.0) {
-            dropped_similarity = dropped_similarity * (1.0 + slack) + margin;
-            dropped_tie = 0;
-        }
-        if (first_dropped && dropped_similarity > nothing &&
-            comes_before(dropped_similarity, dropped_tie, bound[a], bound_hash[a])) {
-            bound[a] = dropped_similarity;
-            bound_hash[a] = dropped_tie;
-        }
+        Tolerance tolerance = {slack, margin, nothing};
+        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // of the objects that were in a before the merge
+        Bound of_union = union_bound({bound[a], bound_hash[a]}, {bound[b], bound_hash[b]}, share, !n_clusterings, tolerance);
+        if (first_dropped) of_union = raised_bound(of_union, {dropped_similarity, dropped_tie}, !n_clusterings, tolerance);
+        bound[a] = of_union.similarity;
+        bound_hash[a] = of_union.tie;
     }
 }

@@ -141,23 +141,6 @@ def shapes(names):
     return [pytest.param(name, marks=warned if name == "one row" else ()) for name in names]
 
 
-def kinds_of_search(monkeypatch):
-    """Return a set. Each average linkage on the CPU adds the kinds of its searches to this set."""
-    from gpuens.partition.linkage.searches import Costs
-    from gpuens.runtime.native import cpu
-
-    used = set()
-    really = cpu.average_linkage
-
-    def watched(*args):
-        found = really(*args)
-        used.update(kind for kind, n in zip(Costs._fields, found[2], strict=True) if n)
-        return found
-
-    monkeypatch.setattr(cpu, "average_linkage", watched)
-    return used
-
-
 def thorough(*values):
     """Return test parameters for values whose tests take long and seldom fail."""
     return [pytest.param(value, marks=pytest.mark.thorough) for value in values]

@@ -27,14 +27,13 @@ from levels import all_levels
 
 from gpuens import contingency, evidence
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage import average, few_rows, pair_table, searches
+from gpuens.partition.linkage import conduct, few_rows
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
 from gpuens.similarity.diagonal import Diagonal
 
-SEARCHES = searches.Costs._fields
 LITERAL_ROWS = 32  # most rows of the literal oracle of average linkage
 METHOD_OBJECTS = 1025  # most objects for a method: some take the cube of the number of rows
 PAIRS_OBJECTS = 256  # most objects whose pairs are compared one by one
@@ -93,19 +92,19 @@ def results_of(drawn, device="cpu"):
 @contextmanager
 def only_path(path):
     """Make average linkage use the matrix of few rows, a table of pairs, or lists with a kind of search."""
-    before = few_rows.MOST, pair_table.MOST, average.FEWEST
+    before = few_rows.MOST, conduct.MOST_OF_TABLE, conduct.FEWEST
     few_rows.MOST = 2**16 if path == "few rows" else 1
-    pair_table.MOST, average.FEWEST = (2**30, 4) if path == "table" else (0, 4096)
+    conduct.MOST_OF_TABLE, conduct.FEWEST = (2**30, 4) if path == "table" else (0, 4096)
     try:
-        with searches.only(path) if path in SEARCHES else nullcontext():
+        with conduct.only(path) if path in conduct.KINDS else nullcontext():
             yield
     finally:
-        few_rows.MOST, pair_table.MOST, average.FEWEST = before
+        few_rows.MOST, conduct.MOST_OF_TABLE, conduct.FEWEST = before
 
 
 def linkages(rows, weights_by_kind, device):
     """Yield the merges of average linkage for each kind of weights, equal by every path of the device."""
-    paths = ("few rows", "table", *SEARCHES) if device == "cpu" else ("lists",)
+    paths = ("few rows", "table", *conduct.KINDS) if device == "cpu" else ("lists",)
     for name, weights in weights_by_kind.items():
         trees = {}
         for path in paths:

@@ -1,30 +1,26 @@
 """Average linkage without N × N, compared with the greedy algorithm on all pairs and with SciPy."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import MANY_SHAPES, kinds_of_search, peak_of, random_labels, structured_labels, thorough
+from conftest import MANY_SHAPES, peak_of, random_labels, structured_labels, thorough
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import all_pairs, nearest, searches
-from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage import conduct, nearest
+from gpuens.partition.linkage.conduct import Conduct, RowIndex
+from gpuens.partition.linkage.dendrogram import empty_merges
 from gpuens.partition.linkage.locality import locality_order
-from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.regions import (
-    bounding_weights,
-    compact,
-    make_room,
-    merge_histograms,
-    regions_of,
-)
-from gpuens.partition.linkage.rounds import ACTIVE, ENTRIES, UNKNOWNS
+from gpuens.partition.linkage.nearest import bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.regions import bounding_weights
 from gpuens.reduction import core_groups
-from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 from gpuens.similarity import eci
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
@@ -115,9 +111,15 @@ def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_list
         np.testing.assert_array_equal(found.similarities, expected.heights)
 
 
+def assert_greedy(labels, weights, found):
+    expected = oracles.greedy_average_linkage(labels, weights)
+    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
+    np.testing.assert_array_equal(found.similarities, expected.heights)
+
+
 @pytest.mark.parametrize("tables", [1, 4])
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated", "alike", "large regions", "many objects a row"])
-def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables):
+def test_searches_by_rows_find_the_nearest(sizes, shape, tables):
     """Searches by rows compare all regions with 64 queries at once, in chunks of clusterings."""
     labels = {
         "noise": lambda: random_labels(250, 9, (2, 7), seed=1),
@@ -131,20 +133,15 @@ def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables)
     sizes(N_LISTED=3)
     sizes("comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
     for weights in (None, random_weights(labels)):
-        with searches.only("rows"):
+        with conduct.only("rows"):
             found, _ = dendrogram_of(labels, weights)
-        with searches.only("histograms"):
-            expected, _ = dendrogram_of(labels, weights)
-        assert merges_of(found) == merges_of(expected)
-        greedy = oracles.greedy_average_linkage(labels, weights)
-        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
-        np.testing.assert_array_equal(found.similarities, greedy.heights)
+        assert_greedy(labels, weights, found)
 
 
 @pytest.mark.parametrize(
     "shape", ["noise", "missing", "repeated rows", "large regions", *thorough("many labels"), "few objects each"]
 )
-def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
+def test_searches_by_tiles_find_the_nearest(sizes, shape):
     """Tiles hold either the current regions or regions of an earlier round, which have merged since."""
     labels = {
         "noise": lambda: structured_labels(250, 12, 5, noise=0.3, seed=1)[0],
@@ -156,60 +153,35 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
     }[shape]()
     sizes(N_LISTED=3)
     for weights in (None, random_weights(labels)):
-        with searches.only("histograms"):
-            expected, _ = dendrogram_of(labels, weights)
-        greedy = oracles.greedy_average_linkage(labels, weights)
-        assert [merge[:2] for merge in merges_of(expected)] == [merge[:2] for merge in greedy.merges]
-        np.testing.assert_array_equal(expected.similarities, greedy.heights)
+        trees = []
         for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
-            sizes("tile_regions", TILE=tile)
+            sizes("conduct", TILE=tile)
             sizes(CEILINGS=ceilings)  # tiles become larger if the ceilings of tiles may use little memory
-            with searches.only("tiles"):
-                found, _ = dendrogram_of(labels, weights)
-            assert merges_of(found) == merges_of(expected)
+            with conduct.only("tiles"):
+                trees.append(dendrogram_of(labels, weights)[0])
+        assert_greedy(labels, weights, trees[0])
+        assert merges_of(trees[0]) == merges_of(trees[1]) == merges_of(trees[2])
 
 
 @pytest.mark.parametrize("kind", ["tiles", "rows"])
 def test_more_clusterings_than_16_bits_can_sum(kind):
     labels = random_labels(60, 4200, 3, seed=1)
-    with searches.only(kind):
+    with conduct.only(kind):
         found, _ = dendrogram_of(list(labels.T))
     assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
 
-def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None, clusters=500):
-    near = searches.Extent(n_labels, of_many, n_entries, clusters)
-    asked = 20 * n_queries if asked is None else asked
-    rows_in_tiles = n_labels // 20 if rows_in_tiles is None else rows_in_tiles
-    costs = searches.costs(n_queries, asked, near, left, rows_in_tiles)
-    return costs._fields[np.argmin(costs)]
-
-
-def test_searches_are_of_the_kind_that_costs_least():
-    # bounds exclude no region, and histograms are almost as long as rows
-    assert cheapest(64, 200_000, 150_000) == "rows"
-    assert cheapest(49, 200_000, 150_000) == "rows"
-    assert cheapest(64, 600_000, 30_000) == "histograms"  # histograms are much shorter than rows
-    assert cheapest(64, 600_000, 100_000) == "histograms"
-    assert cheapest(64, 600_000, 100_000, clusters=25_000) == "rows"  # histograms do not fit in a cache
-    assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
-    assert cheapest(2, 200_000, 150_000) == "tiles"  # a search by rows costs as much for 2 queries as for 64
-    assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions
-    assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
-    assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
-    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "histograms"  # each query has many labels
-    # tiles of an earlier round hold far more rows than there are active regions
-    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"
-
-
-def test_the_cheapest_kind_of_search_changes_from_round_to_round(monkeypatch):
+def test_the_kind_of_search_changes_from_round_to_round():
+    """Bounds exclude little among rows, and much among the regions of later rounds."""
     labels, _ = structured_labels(3000, 12, 8, noise=0.1, seed=1)
-    kinds = kinds_of_search(monkeypatch)
-    found, _ = dendrogram_of(labels, None)
-    assert kinds == {"rows", "tiles"}
-    with searches.only("histograms"):
-        expected, _ = dendrogram_of(labels, None)
-    assert merges_of(found) == merges_of(expected)
+    trees, comparisons = [], set()
+    for chosen in (nullcontext(), conduct.only("tiles"), conduct.only("rows")):
+        work = Work()
+        with chosen:
+            trees.append(merges_of(dendrogram_of(labels, work=work)[0]))
+        comparisons.add(work.comparisons)
+    assert trees[0] == trees[1] == trees[2]
+    assert len(comparisons) == 3
 
 
 def test_like_rows_are_side_by_side(where):
@@ -285,10 +257,10 @@ def test_clusters_of_one_row_cost_no_comparisons():
     """Clusters of one row bring no rows together, and tables of such clusters for all tiles would take long."""
     labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
     work = Work(), Work()
-    with searches.only("histograms"):
+    with conduct.only("rows"):
         dendrogram_of(np.unique(labels, axis=0), work=work[0])
         dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1), work=work[1])
-    assert work[1].comparisons <= 400**2 * 4
+    assert work[1].comparisons <= 400**2 * 6
 
 
 def test_an_identifier_does_not_defeat_the_screen():
@@ -418,42 +390,6 @@ def test_what_64_bits_cannot_hold_is_refused():
         average_linkage(heavy, Diagonal(ones, rows.offsets))
 
 
-def test_histograms_that_are_gone_cannot_be_read(where):
-    """Absorbed and retired regions become empty.
-
-    So no later step reads their old positions in the arena of histograms.
-    """
-    labels = random_labels(40, 5, 6, seed=2)
-    reduced = core_groups(Rows(labels))
-    codes = reduced.ensemble.codes_on(where)
-    regions = regions_of(codes, reduced.ensemble.offsets, reduced.counts, device=where)
-    kept, absorbed = np.array([0, 2]), np.array([1, 3])
-    xp, everything = devices.namespace(where), np.arange(len(codes))
-    roomy = make_room(regions, xp.asarray(everything), len(regions.clusters) + 20, device=where)
-    merge_histograms(roomy, xp.asarray(kept), xp.asarray(absorbed), xp.asarray([2]), device=where)
-    roomy = make_room(roomy, xp.asarray(np.array([0, 2, 7])), 10**4, device=where)
-    assert np.flatnonzero(devices.to_host(roomy.length)).tolist() == [0, 2, 7]
-    assert (devices.to_host(roomy.length)[[1, 3]] == 0).all()
-
-
-def test_histograms_stay_in_their_arena_when_others_are_gone():
-    labels = random_labels(40, 5, 6, seed=2)
-    reduced = core_groups(Rows(labels))
-    regions = regions_of(reduced.ensemble.codes, reduced.ensemble.offsets, reduced.counts)
-    merge_histograms(regions, np.array([0, 20]), np.array([1, 30]), np.array([2]))
-    live = np.array([20, 9, 0, 2])  # histograms of unions are stored last
-    moved = make_room(regions, live, len(regions.clusters))
-    compact(regions, live)
-    assert regions.used[0] == moved.used[0] == regions.length.sum()
-    assert np.flatnonzero(regions.length).tolist() == sorted(live)
-    for r in live:
-        here, there = (
-            [part[of.start[r] : of.start[r] + of.length[r]].tolist() for part in (of.clusters, of.counts)]
-            for of in (regions, moved)
-        )
-        assert here == there
-
-
 @pytest.mark.parametrize("dtype_needed", [300, 70_000])
 def test_wide_codes(dtype_needed):
     """Codes are uint16 and uint32 because one clustering has too many clusters for a narrower dtype."""
@@ -508,16 +444,18 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     assert 0.5 * needed < peak < 1.3 * needed
 
 
-def four_rows():
-    """Return the parts of a linkage of four rows: lists, regions, weights, bounding weights and index."""
+def linked_from(first_lists):
+    """Return the merges of four rows whose first lists ``first_lists`` has changed."""
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
     ensemble = Ensemble(labels)
-    sizes = np.ones(4, dtype=np.int64)
     weights = np.ones(ensemble.n_clusters)
-    index = nearest_index(ensemble.codes, ensemble.offsets, weights, sizes)
-    lists = nearest_lists(index, 3)
-    regions = regions_of(ensemble.codes, ensemble.offsets, sizes)
-    return lists, regions, weights, bounding_weights(weights), index
+    index = nearest_index(ensemble.codes, ensemble.offsets, weights, np.ones(4, dtype=np.int64))
+    lists, merges = nearest_lists(index, 3), empty_merges(3)
+    first_lists(lists)
+    diagonal = weights, *bounding_weights(weights), 3
+    columns = np.ascontiguousarray(ensemble.codes.T)
+    cpu.link_diagonal(columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, 0), merges, lambda n: None)
+    return [part.tolist() for part in merges]
 
 
 def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
@@ -525,44 +463,24 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
 
     This test builds a circle.
     """
-    lists, regions, weights, *_ = four_rows()
-    rounds = _Rounds(lists, regions, weights, 3, Work(), "cpu")
 
-    def merged(active, nearest, similarities):
-        rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
-        rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
-        rounds.state.counts[UNKNOWNS : ENTRIES + 1] = 0
-        rounds._look_up()
-        for _ in range(2):  # the first call finds no pair to merge; therefore the second call breaks the circle
-            assert rounds.merge_reciprocal_pairs()
-        rounds._read_counts()
-        return [part[-1] for part in rounds.merges()]
+    def circle(lists):
+        lists.ids[:, 0], lists.similarities[:, 0] = [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]
 
-    assert merged([3, 1, 0, 2], [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]) == [2, 3, 0.5]
-    assert rounds.state.active[: rounds.counts.active].tolist() == [1, 0, 2]
-    # region 1 has retired, but it is still the region most similar to region 0
-    assert merged([0, 2], [1, -1, 0, 0], [0.9, 0.9, 0.2, 0.0]) == [0, 2, 0.2]
-    assert rounds.work.rounds == 2
-    with pytest.raises(RuntimeError, match="found no nearest region for one of 2 regions"):
-        merged([0, 2], [1, -1, 1, 0], [0.9, 0.9, 0.2, 0.0])
-
-
-def test_a_circle_is_broken_when_all_rounds_are_one_call():
-    """The lists name the nearest regions in a circle."""
-    lists, regions, weights, *given = four_rows()
-    lists.ids[:, 0], lists.similarities[:, 0] = [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]
-    found = _Rounds(lists, regions, weights, 3, Work(), "cpu", *given).run()
-    assert (found.kept[0], found.absorbed[0], found.similarities[0]) == (2, 3, 0.5)
-    assert len(found.kept) == 3
+    kept, absorbed, similarities = linked_from(circle)
+    assert (kept[0], absorbed[0], similarities[0]) == (2, 3, 0.5)
+    assert len(kept) == 3
 
 
 def test_a_bound_that_is_too_low_is_an_error_not_a_wrong_merge():
     """Regions 1 and 2 have nothing in common with others, as far as their lists tell, and retire."""
-    lists, regions, weights, *given = four_rows()
-    lists.ids[:], lists.bound[:] = -1, 0.0
-    lists.ids[0, 0], lists.similarities[0, 0] = 1, 0.5
+
+    def short(lists):
+        lists.ids[:], lists.bound[:] = -1, 0.0
+        lists.ids[0, 0], lists.similarities[0, 0] = 1, 0.5
+
     with pytest.raises(RuntimeError, match="found no nearest region for one of 1 regions"):
-        _Rounds(lists, regions, weights, 3, Work(), "cpu", *given).run()
+        linked_from(short)
 
 
 # --- any symmetric S --------------------------------------------------------------------------------------------------
@@ -619,43 +537,22 @@ def test_any_similarity_beyond_the_numbers_of_float32(exponent):
     assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in merges_of(expected)]
 
 
-@pytest.mark.parametrize("n", [17, 65, 300])
-def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
-    """Searches have few queries (one vector) or many, in any order; most regions have merged before."""
-    rng = np.random.default_rng(n)
-    codes = np.asfortranarray(rng.integers(0, 7, (n, 6)).astype(np.uint8))
-    offsets, sizes = np.arange(0, 43, 7), rng.integers(1, 50, n)
-    s = rng.uniform(-1, 1, (42, 42))
+@pytest.mark.parametrize("n", [17, 65, 300, 1300])
+def test_searches_under_any_similarity_have_few_queries_or_many(n):
+    """Up to 16 queries share one vector, and 1,024 and more four vectors."""
+    labels = structured_labels(n, 6, 4, noise=0.6, seed=n)[0]
+    s = np.random.default_rng(n).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
     s += s.T
-    regions = regions_of(codes, offsets, sizes)
-    affinities = all_pairs.affinities_of(codes, offsets, s, regions.size)
-    kept = np.arange(0, n - n // 3, 2)
-    all_pairs.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
-    regions = make_room(regions, np.arange(n), 4 * len(regions.clusters))
-    merge_histograms(regions, kept, kept + 1, np.array([len(kept)]))
-    active = np.setdiff1d(np.arange(n), kept + 1)
-    every = np.array([[oracles.similarity_of_regions(regions, affinities, 6, a, b) for b in active] for a in active])
-    np.fill_diagonal(every, -np.inf)
-    for n_queries in (3, 16, 17, len(active)):
-        queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)
-        lists = Shortlists.empty(n, 5)
-        margin = all_pairs.margin(s, n, 6)
-        all_pairs.search_general(
-            active[queries],
-            active,
-            regions,
-            affinities,
-            6,
-            margin,
-            lists,
-            np.zeros(1, dtype=np.uint64),
-            np.array([len(active), len(queries)]),
-        )
-        best = np.sort(every[queries])[:, ::-1][:, :5]
-        np.testing.assert_array_equal(lists.similarities[active[queries]], best)
-        np.testing.assert_array_equal(
-            active[every[queries].argsort(axis=1)[:, ::-1][:, :5]], lists.ids[active[queries]]
-        )
+    found, reduced = general_dendrogram(labels, s)
+    codes = reduced.ensemble.to_array() + reduced.ensemble.offsets[:-1]
+    all_pairs = s[codes[:, None, :, None], codes[None, :, None, :]].sum(axis=(2, 3)) / 36 if n < 1000 else None
+    n_rows = len(reduced.counts)
+    assert len(found.kept) == n_rows - 1
+    if all_pairs is None:
+        return
+    pairs = all_pairs - np.diag(np.full(n_rows, np.inf))
+    best = np.unravel_index(pairs.argmax(), pairs.shape)
+    assert (found.kept[0], found.absorbed[0]) == tuple(sorted(best))
 
 
 def test_a_diagonal_in_full_is_the_diagonal():

@@ -16,7 +16,7 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage.rounds import Rounds
 from gpuens.partition.transfer_cut import _gram_product, _shares
 from gpuens.reduction import core_groups
 from gpuens.runtime import installing, kernels
@@ -194,14 +194,14 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 @pytest.mark.parametrize("weights", [np.ones(len(IN_FULL)), IN_FULL + IN_FULL.T], ids=["diagonal", "in full"])
 def test_rounds_of_average_linkage(weights, asked, monkeypatch, sizes):
     """A round takes ten launches, and moving histograms one more; the host reads the counts once in eight rounds."""
-    batches, merge, work = [], _Rounds.merge_reciprocal_pairs, Work()
+    batches, merge, work = [], Rounds.merge_reciprocal_pairs, Work()
     sizes(N_LISTED=4)  # short lists make searches necessary
 
     def counted(self):
         batches.append(asked(lambda: batches.append(merge(self))))
         return batches.pop(-2)
 
-    monkeypatch.setattr(_Rounds, "merge_reciprocal_pairs", counted)
+    monkeypatch.setattr(Rounds, "merge_reciprocal_pairs", counted)
     groups = core_groups(Rows(Ensemble(LABELS)))
     similarity = (Diagonal if weights.ndim == 1 else Full)(weights, groups.ensemble.offsets)
     average_linkage(as_rows(groups.rows, "cuda"), similarity, work=work)

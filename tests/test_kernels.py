@@ -44,7 +44,6 @@ from gpuens.neighbors.walk import walk_step
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
-from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
@@ -59,6 +58,7 @@ from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.exponentials import exponentials
+from gpuens.runtime.native import cpu
 from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
@@ -916,26 +916,25 @@ def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, mo
     """It reads the counts before the first round, after the last one, and once more for each move of the histograms."""
     sizes(N_LISTED=2)  # lists are short, so that searches are needed
     reads, moves = [], []
-    read, move = _Rounds._read_counts, regions.move_histograms._kernel
+    read, move = rounds.Rounds._read_counts, regions.move_histograms
 
     def noted(self):
-        if self.device == "cuda":
-            reads.append(self.counts.rounds)
+        reads.append(self.device)
         return read(self)
 
     def moved(*args, **options):
         moves.append(args)
         move(*args, **options)
 
-    monkeypatch.setattr(_Rounds, "_read_counts", noted)
-    monkeypatch.setattr(regions.move_histograms, "_kernel", moved)
+    monkeypatch.setattr(rounds.Rounds, "_read_counts", noted)
+    monkeypatch.setattr(regions, "move_histograms", moved)
     groups = groups_of(structured_labels(300, 8, 5, noise=0.3, seed=0)[0])
     before = len(fake_cupy.traffic.to_host.sizes)
     work = same_dendrogram(average_linkage, groups, weights, "cuda")
     assert work.rounds > 24
     assert len(reads) <= -(-work.rounds // 8) + len(moves) + 1
     assert work.searches > 0
-    found = [size for size in fake_cupy.traffic.to_host.sizes[before:] if size == 8 * (len(rounds.Counts._fields) + 4)]
+    found = [size for size in fake_cupy.traffic.to_host.sizes[before:] if size == 8 * (len(rounds.Count) + 4)]
     assert len(found) == len(reads)
 
 
@@ -963,24 +962,27 @@ def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
 
 
+def assert_searched(rows, offsets, sizes, weights, device):
+    """Search the lists of seven regions on a device: they are the lists of the nearest rows on the CPU."""
+    xp, n_rows = devices.namespace(device), len(sizes)
+    lists = nearest.Shortlists.empty(n_rows, 3, device)
+    regions.search(
+        xp.arange(7), xp.arange(n_rows), regions.regions_of(rows.codes_on(device), offsets, sizes, device=device),
+        xp.asarray(weights), regions.bounding_weights(weights, device=device), rows.n_clusterings, False, lists,
+        xp.zeros(1, dtype=np.uint64), xp.asarray([n_rows, 7]), device=device,
+    )  # fmt: skip
+    expected = nearest.nearest_lists(nearest.nearest_index(rows.codes, offsets, weights, sizes, device="cpu"), 3)
+    for part, of_rows in zip(lists, expected, strict=True):
+        np.testing.assert_array_equal(on_host(part[:7]), of_rows[:7])
+
+
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, step_bytes):
     """If the ceilings of tiles may use little memory, tiles have more regions than 48 kB of shared memory can hold."""
     rows, offsets, sizes = groups_of(random_labels(3500, 2, 3500, seed=6))
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(2**14)
-    found = []
-    for where in ("cpu", device):
-        xp = devices.namespace(where)
-        lists = nearest.Shortlists.empty(len(sizes), 3, where)
-        regions.search(
-            xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
-            xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,
-            xp.zeros(1, dtype=np.uint64), xp.asarray([len(sizes), 7]), device=where,
-        )  # fmt: skip
-        found.append([on_host(part[:7]) for part in lists])
-    for on_cpu, on_device in zip(*found, strict=True):
-        np.testing.assert_array_equal(on_device, on_cpu)
+    assert_searched(rows, offsets, sizes, w, device)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
@@ -988,25 +990,12 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
 def test_searches_by_several_blocks(n_rows, busy, weights, device):
     """Blocks that share the tiles of a query find the lists that one block finds."""
     rows, offsets, counts = groups_of(random_labels(n_rows, 4, 12, seed=6))
-    w, n_rows = cluster_weights(rows.n_clusters, weights), len(counts)
-
-    def found(where):
-        xp = devices.namespace(where)
-        lists = nearest.Shortlists.empty(n_rows, 3, where)
-        regions.search(
-            xp.arange(7), xp.arange(n_rows),
-            regions.regions_of(rows.codes_on(where), offsets, counts, device=where), xp.asarray(w),
-            regions.bounding_weights(w, device=where), 4, False, lists, xp.zeros(1, dtype=np.uint64),
-            xp.asarray([n_rows, 7]), device=where,
-        )  # fmt: skip
-        return [on_host(part[:7]) for part in lists]
-
+    w = cluster_weights(rows.n_clusters, weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices, "scratch", lambda device: 2**20)
         patch.setattr(regions, "TILE", 1)
         patch.setattr(regions, "BUSY", busy)
-        for on_cpu, on_device in zip(found("cpu"), found(device), strict=True):
-            np.testing.assert_array_equal(on_device, on_cpu)
+        assert_searched(rows, offsets, counts, w, device)
 
 
 def test_thousands_of_clusterings(device):
@@ -1046,22 +1035,29 @@ def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
     rng, xp = np.random.default_rng(n), devices.namespace(device)
     order, most = rng.permutation(n + 50), n + 40
     active = order[:n]
-    nearest = rng.choice(np.append(active, rounds.RETIRED), n + 50)
-    nearest[nearest == np.arange(n + 50)] = rounds.RETIRED
+    nearest = rng.choice(np.append(active, cpu.RETIRED), n + 50)
+    nearest[nearest == np.arange(n + 50)] = cpu.RETIRED
     a, b = np.array_split(rng.permutation(active)[: 2 * (n // 3)], 2)
     nearest[a], nearest[b] = b, a
-    found, expected = (rounds.State.of_rows(devices.namespace(on).asarray(order), on) for on in (device, "cpu"))
-    for state, on in ((found, xp), (expected, np)):
-        state.nearest[:], state.nearest_similarity[:] = on.asarray(nearest), on.asarray(np.arange(n + 50.0))
-        state.counts[rounds.ACTIVE], state.counts[rounds.MERGES] = n, 5
-        rounds.pair_up(state, most, device=device if on is xp else "cpu")
-    counts = rounds.Counts(*on_host(expected.counts)[: len(rounds.Counts._fields)].tolist())
-    assert counts.pairs >= n // 3
-    np.testing.assert_array_equal(on_host(found.counts), on_host(expected.counts))
-    for part, made in [("survivors", slice(counts.active)), ("partner", a), ("into", slice(None))] + [
-        (merge, slice(5, counts.merges)) for merge in ("kept", "absorbed", "merged_at")
-    ]:
-        np.testing.assert_array_equal(on_host(getattr(found, part))[made], getattr(expected, part)[made])
+    state = rounds.State.of_rows(xp.asarray(order), device)
+    state.nearest[:], state.nearest_similarity[:] = xp.asarray(nearest), xp.asarray(np.arange(n + 50.0))
+    state.counts[rounds.Count.ACTIVE], state.counts[rounds.Count.MERGES] = n, 5
+    rounds.pair_up(state, most, device=device)
+    mutual = (nearest[active] >= 0) & (nearest[nearest[active]] == active)
+    kept = active[mutual & (active < nearest[active])]
+    survivors = active[(nearest[active] >= 0) & ~(mutual & (active > nearest[active]))]
+    merges = slice(5, 5 + len(kept))
+    assert len(kept) >= n // 3
+    counts = dict(zip(rounds.Count, on_host(state.counts).tolist(), strict=False))
+    assert counts[rounds.Count.ACTIVE] == len(survivors)
+    assert (counts[rounds.Count.PAIRS], counts[rounds.Count.MERGES]) == (len(kept), 5 + len(kept))
+    np.testing.assert_array_equal(on_host(state.survivors)[: len(survivors)], survivors)
+    for part, expected in ((state.kept, kept), (state.absorbed, nearest[kept]), (state.merged_at, kept)):
+        np.testing.assert_array_equal(on_host(part)[merges], expected)
+    np.testing.assert_array_equal(on_host(state.partner)[kept], nearest[kept])
+    into = np.arange(n + 50)
+    into[nearest[kept]] = kept
+    np.testing.assert_array_equal(on_host(state.into), into)
 
 
 @pytest.mark.parametrize("n_trees", [1, 4])
@@ -1099,15 +1095,17 @@ def test_unions_of_histograms(n_a, n_b, n_both, device):
     parts = [np.sort(np.append(both, some)) for some in np.split(only, [n_a - n_both])]
     clusters = np.concatenate([*parts, np.full(n_a + n_b, -1)]).astype(np.int32)
     given = clusters, np.arange(1, len(clusters) + 1, dtype=np.int32), *map(np.array, ([0, n_a], [n_a, n_b], [2, 3]))
-    found = regions.Regions(*(xp.asarray(part.copy()) for part in (*given, np.array([n_a + n_b]))))
-    expected = regions.Regions(*(part.copy() for part in (*given, np.array([n_a + n_b]))))
-    for on, where, of in ((device, xp, found), ("cpu", np, expected)):
-        pair = (where.asarray(np.array([at])) for at in (0, 1, 1))
-        regions.merge_histograms(of, *pair, device=on)
-    assert regions_as_dicts(found, 0) == regions_as_dicts(expected, 0)
-    assert len(regions_as_dicts(found, 0)) == n_a + n_b - n_both
-    np.testing.assert_array_equal(on_host(found.clusters), expected.clusters)
-    assert (on_host(found.length).tolist(), on_host(found.size).tolist()) == (expected.length.tolist(), [5, 3])
+    found = regions.Regions(*(xp.asarray(part) for part in (*given, np.array([n_a + n_b]))))
+    before = [regions_as_dicts(found, r) for r in (0, 1)]
+    pair = (xp.asarray(np.array([at])) for at in (0, 1, 1, 1))
+    regions.merge_histograms(found, *pair, 1, device=device)
+    union = {c: before[0].get(c, 0) + before[1].get(c, 0) for c in before[0] | before[1]}
+    assert regions_as_dicts(found, 0) == union
+    assert len(union) == n_a + n_b - n_both
+    start = int(found.start[0])
+    clusters = on_host(found.clusters)[start : start + len(union)]
+    np.testing.assert_array_equal(clusters, sorted(union))
+    assert (on_host(found.length).tolist(), on_host(found.size).tolist()) == ([len(union), 0], [5, 3])
 
 
 def regions_as_dicts(found, r):

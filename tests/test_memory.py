@@ -43,7 +43,7 @@ SEARCH = """
 import resource, sys
 import numpy as np
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage import average, searches
+from gpuens.partition.linkage import average, conduct
 from gpuens.similarity.diagonal import Diagonal
 
 n_rows, n_clusterings, k = 20_000, 20, 2_400
@@ -52,17 +52,17 @@ offsets = np.arange(n_clusterings + 1) * k
 codes = rng.integers(k, size=(n_clusterings, n_rows)).astype(np.uint16)
 rows = Rows.of_codes(codes.T, offsets, np.ones(n_rows, np.int64), "cpu")
 weights = rng.random(n_clusterings * k) + 0.5
-average.pair_table.MOST = 0  # no table of pairs
+conduct.MOST_OF_TABLE = 0  # no table of pairs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with searches.only(sys.argv[1]):
+with conduct.only(sys.argv[1]):
     average.average_linkage(rows, Diagonal(weights, offsets))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(average._Rounds.bytes_needed(rows), 1024 * (peak - before))
+print(average.bytes_needed(rows, "diagonal"), 1024 * (peak - before))
 """
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["rows", "histograms"])
+@pytest.mark.parametrize("kind", ["rows", "tiles"])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak is in kB on Linux alone")
 def test_searches_by_many_threads_take_no_more_than_the_bytes_foreseen(kind):
     done = subprocess.run(

@@ -11,11 +11,12 @@ from gpuens.partition.linkage.all_pairs import merge_affinities
 from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
-from gpuens.partition.linkage.rounds import ACTIVE, RETIRED, UNKNOWN, State, look_up, update_lists
+from gpuens.partition.linkage.rounds import Count, Scorer, State, look_up, update_lists
 from gpuens.partition.linkage.single import Edges, offer_listed
 from gpuens.partition.soft_memberships import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
 from gpuens.runtime import kernels
+from gpuens.runtime.native import cpu
 from gpuens.similarity import coupled, neighborhood_bits
 from gpuens.similarity.blocks import OnDevice, coupled_tile
 
@@ -60,7 +61,7 @@ def vast_state(*active):
     ids = [vast(FAR + 1, np.int64) for _ in range(9)]
     similarity, counts = vast(FAR + 1, np.float64), np.zeros(13, dtype=np.int64)
     state = State(*ids[:4], similarity, *ids[4:8], vast(FAR + 1, np.float64), counts)
-    state.active[: len(active)], counts[ACTIVE] = active, len(active)
+    state.active[: len(active)], counts[Count.ACTIVE] = active, len(active)
     return state
 
 
@@ -72,8 +73,8 @@ def test_lists_of_a_far_row():
     lists.ids[FAR] = -1
     lists.ids[FAR, :2], lists.similarities[FAR, :2], lists.bound[FAR] = [5, 7], [0.2, 0.6], 0.3
     state = vast_state(FAR)
-    state.nearest[FAR] = UNKNOWN
-    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, device="emulated")
+    state.nearest[FAR] = cpu.UNKNOWN
+    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, 0.0, device="emulated")
     assert (state.nearest[FAR], state.nearest_similarity[FAR]) == (7, 0.6)
 
 
@@ -81,9 +82,9 @@ def test_a_far_row_without_a_list_retires():
     lists = vast_lists()
     lists.ids[FAR] = -1
     state = vast_state(FAR)
-    state.nearest[FAR] = UNKNOWN
-    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, device="emulated")
-    assert state.nearest[FAR] == RETIRED
+    state.nearest[FAR] = cpu.UNKNOWN
+    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, 0.0, device="emulated")
+    assert state.nearest[FAR] == cpu.RETIRED
 
 
 def test_edge_of_a_far_row():
@@ -98,7 +99,8 @@ def test_edge_of_a_far_row():
 
 def test_histograms_beyond_four_billion_entries():
     regions = vast_regions(HISTOGRAMS, 2**32 + 1000)
-    merge_histograms(regions, np.array([1]), np.array([FAR]), np.array([1]), device="emulated")
+    one = np.array([1])
+    merge_histograms(regions, one, np.array([FAR]), one, one, 1, device="emulated")
     assert (regions.start[1], regions.length[1], regions.size[1]) == (2**32 + 900, 3, 6)
     merged = slice(2**32 + 900, 2**32 + 903)
     assert (regions.clusters[merged].tolist(), regions.counts[merged].tolist()) == ([0, 1, 2], [3, 4, 1])
@@ -116,10 +118,11 @@ def test_update_of_a_far_list():
     state.partner[[1, FAR]] = -1
     # region 0 has absorbed region 2
     state.partner[0], state.into[1], state.into[FAR], state.nearest[FAR] = 2, 1, FAR, 0
-    update_lists(state, regions, np.ones(3, dtype=np.int64), lists, 1, 2, device="emulated")
+    scorer = Scorer(np.ones(3, dtype=np.int64), 2)
+    update_lists(state, regions, scorer, lists, 1, device="emulated")
     assert lists.ids[FAR, :3].tolist() == [0, 1, -1]
     assert lists.similarities[FAR, :2].tolist() == [(2 * 3 + 1 * 1) / (3 * 3 * 2), 0.5]
-    assert state.nearest[FAR] == UNKNOWN
+    assert state.nearest[FAR] == cpu.UNKNOWN
 
 
 def test_labels_of_a_far_query():
@@ -348,7 +351,8 @@ def test_affinities_of_far_clusters():
 def test_affinities_of_far_regions():
     affinities = vast((FAR + 1, 16), np.float64)
     affinities[[FAR - 1, FAR], 3] = [0.25, 0.5]
-    merge_affinities(affinities, np.array([FAR]), np.array([FAR - 1]), np.array([1]), device="emulated")
+    one = np.array([1])
+    merge_affinities(affinities, np.array([FAR]), np.array([FAR - 1]), one, one, 1, device="emulated")
     assert affinities[FAR, 3] == 0.75
 
 

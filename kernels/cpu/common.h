@@ -16,6 +16,7 @@ namespace gpuens {
 #include "../common/order.h"
 #include "../common/potts.h"
 #include "../common/rows.h"
+#include "../common/shortlists.h"
 #include "../common/squares.h"
 #include "../common/tree.h"
 

@@ -46,8 +46,6 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     n_rows, merges = len(rows), empty_merges(len(rows) - 1)
     weights = similarity.weights.astype(np.float64, copy=False)
     columns = np.ascontiguousarray(rows.codes.T)
-    rounds, searches = cpu.link_few(columns, rows.offsets, weights, similarity.whole, rows.counts, merges)
+    work.add(*cpu.link_few((columns, rows.offsets, rows.counts), weights, similarity.whole, merges))
     work.comparisons += n_rows * (n_rows - 1) // 2 * rows.n_clusterings
-    work.searches += searches - n_rows  # the first search of each row is not counted, as in `average`
-    work.rounds += rounds
     return Dendrogram(*merges)

@@ -10,7 +10,7 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import whole_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
-from gpuens.partition.linkage.average import ROUNDS, average_linkage, refuse_heavy
+from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
 from gpuens.partition.linkage.single import lists_fit, single_linkage
@@ -182,12 +182,12 @@ class AverageLinkage(Linkage):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
         refuse_heavy(rows, self._unit)
-        if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
-            ROUNDS[kind].refuse_too_many(rows)
+        if not drops_clusters(kind):  # if clusters are dropped, the memory is checked later, before long work
+            refuse_too_many(rows, kind)
 
     def ask_memory(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        ROUNDS[kind].refuse_too_many(rows)
+        refuse_too_many(rows, kind)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return average_linkage(rows, similarity, work=work)

@@ -1,4 +1,4 @@
-"""Regions (sets of objects) as histograms over clusters: exact similarities, merges and searches of nearest regions.
+"""Regions (sets of objects) as histograms over clusters on a GPU: merges, and searches of nearest regions.
 
 A region A is a set of objects, stored as the histogram n_A[c] of their clusters. Its average similarity to region R is
 Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no loop over pairs of objects. With int64 unit weights the sum is an
@@ -11,7 +11,6 @@ For `Observed` similarities (`all_pairs`), the similarity is a ratio of two sums
 (2, N_c + M) are those of both sums, and neither sum is divided by M.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +18,8 @@ import numpy as np
 from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.native import cpu
 
 TILE = 32  # regions in a tile, which a search skips or visits as a whole
-CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
 SMALLEST = 2.0**-60  # smallest of `BoundingWeights`, if the largest weight is between 0.5 and 1
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
@@ -46,7 +43,7 @@ class Regions(NamedTuple):
     used: Any
 
 
-def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
+def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str) -> Regions:
     """Return a region for each row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
     xp = devices.namespace(device)
     sizes = xp.asarray(sizes, dtype=np.int64)
@@ -61,16 +58,13 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
         sizes.copy(),
         xp.full(1, total, dtype=np.int64),
     )
-    if device == "cpu":
-        cpu.lay_out_rows(np.ascontiguousarray(codes.T), offsets, regions)
-        return regions
     regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[known]
     counts = sizes.astype(regions.counts.dtype)
     regions.counts[:total] = xp.broadcast_to(counts[:, None], known.shape)[known]
     return regions
 
 
-def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu") -> Regions:
+def make_room(regions: Regions, live: Any, capacity: int, *, device: str) -> Regions:
     """Return regions in a new arena of ``capacity`` entries, with only the histograms of ``live`` regions."""
     xp = devices.namespace(device)
     roomy = regions._replace(
@@ -82,37 +76,6 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
     roomy.used.fill(0)
     move_histograms(regions, roomy, live, device=device)
     return roomy
-
-
-def compact(regions: Regions, live: np.ndarray) -> None:
-    """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU, and drop all others."""
-    cpu.compact(regions, live)
-
-
-@kernels.primitive
-def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
-    """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
-    cpu.move_histograms(regions, roomy, live)
-
-
-@kernels.primitive
-def merge_histograms(
-    regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_merges: Any = None,
-    most: int | None = None,
-) -> None:  # fmt: skip
-    """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
-
-    There are ``n_pairs`` (1,) unions, at most ``most``: those of the last pairs among the first ``n_merges`` (1,), by
-    default among the first ``n_pairs``. Afterwards absorbed regions have no entries.
-    """
-    cpu.merge_histograms(regions, *last_pairs(kept, absorbed, n_pairs, n_merges))
-
-
-def last_pairs(kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_merges: Any) -> Iterator[np.ndarray]:
-    """Yield ``kept`` and ``absorbed`` of the pairs of `merge_histograms`, on the CPU."""
-    stop = int(n_pairs[0] if n_merges is None else n_merges[0])
-    for some in (kept, absorbed):
-        yield np.ascontiguousarray(some[stop - int(n_pairs[0]) : stop])
 
 
 class BoundingWeights(NamedTuple):
@@ -136,41 +99,17 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
     return BoundingWeights(devices.namespace(device).asarray(raised), unit)
 
 
-@kernels.primitive
-def search(
-    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
-    n_clusterings: int, whole: bool, lists: Shortlists, compared: np.ndarray, numbers: np.ndarray,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
-
-    ``numbers`` (2,), on the device, are the numbers of active regions and of queries, the first ones of the arrays. The
-    number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
-    tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
-    ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
-    tile is skipped if its bound is below the last similarity in a full list. The regions of a tile are compared with 16
-    queries at a time, also by ``bounding``, and exact similarities are computed for regions that may enter a list. If a
-    list is full before the search, it holds active regions with current similarities, so regions below its last
-    similarity can be skipped from the beginning.
-    """
-    diagonal = weights, *bounding, n_clusterings
-    queries, active = queries[: numbers[1]], active[: numbers[0]]
-    compared += np.uint64(cpu.search_regions(queries, active, regions, diagonal, lists, CEILINGS))
-
-
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
     """Return the number of regions in a tile and the number of tiles, for at most ``most`` ceilings in total."""
     tile = max(TILE, -(-n_active * n_clusters // most))
     return tile, -(-n_active // tile)
 
 
-# --- kernels/regions.cu -----------------------------------------------------------------------------------------------
-
-
 ANY_WEIGHT: dict[str, Any] = {"WEIGHT": "f64"}  # macros of kernels that read no weights
 
 
-@move_histograms.kernel
-def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
+def move_histograms(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
+    """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
     kernels.launch(
         "move_histograms", kernels.blocks(len(live), 4), 128,
         (live, len(live), regions.clusters, regions.counts, regions.start, regions.length, roomy.clusters, roomy.counts,
@@ -179,23 +118,34 @@ def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
     )  # fmt: skip
 
 
-@merge_histograms.kernel
-def _(
-    regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any = None, most: int | None = None, *,
-    device: str,
-) -> None:  # fmt: skip
+def merge_histograms(
+    regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most: int, *, device: str
+) -> None:
+    """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
+
+    There are ``n_pairs`` (1,) unions, at most ``most``: those of the last pairs among the first ``n_merges`` (1,).
+    Afterwards absorbed regions have no entries.
+    """
     kernels.launch(
-        "merge_histograms", kernels.blocks(len(kept) if most is None else most, 4), 128,
-        (kept, absorbed, n_pairs, n_pairs if n_merges is None else n_merges, *regions), device=device,
+        "merge_histograms", kernels.blocks(most, 4), 128, (kept, absorbed, n_pairs, n_merges, *regions), device=device,
         **ANY_WEIGHT,
     )  # fmt: skip
 
 
-@search.kernel
-def _(
+def search(
     queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
     whole: bool, lists: Shortlists, compared: Any, numbers: Any, *, device: str,
 ) -> None:  # fmt: skip
+    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+
+    ``numbers`` (2,), on the device, are the numbers of active regions and of queries, the first ones of the arrays. The
+    number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
+    tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
+    ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
+    tile is skipped if its bound is below the last similarity in a full list. If ``whole``, float64 holds every
+    numerator exactly, so that scores decide. If a list is full before the search, it holds active regions with current
+    similarities, so regions below its last similarity can be skipped from the beginning.
+    """
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)
     tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)

@@ -1,53 +1,54 @@
-"""The steps of a round of reciprocal nearest neighbours, on the CPU and by kernels (kernels/rounds.cu).
+"""Average linkage on a GPU: a loop that launches the steps of rounds (kernels/rounds.cu).
 
-The steps leave their counts in the memory of the device, so that the next step can be launched before the host knows
-the counts. The host reads all counts once in several rounds.
+Regions, lists, bounds and rounds are those of the CPU (kernels/cpu/linkage/rounds.h), to the bit. The steps leave their
+counts in the memory of the device, so that the next step can be launched before the host knows the counts. The host
+reads all counts once in several rounds.
 """
 
-from typing import Any, NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from gpuens.partition.linkage.nearest import Shortlists
-from gpuens.partition.linkage.regions import ANY_WEIGHT, Regions
+from gpuens.labels.rows import Rows
+from gpuens.partition.linkage import all_pairs, conduct
+from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
+from gpuens.partition.linkage.regions import (
+    ANY_WEIGHT,
+    BoundingWeights,
+    Regions,
+    bounding_weights,
+    make_room,
+    merge_histograms,
+    regions_of,
+    search,
+)
+from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
-from gpuens.runtime import kernels
+from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
-RETIRED = -1  # in place of the nearest region, if a region has similarity 0 with every other region
-UNKNOWN = -2  # in place of the nearest region, while it is not known
+UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
 PAIRING = 256  # threads in a block of the kernel pair_up
 CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
 
-class Counts(NamedTuple):
-    """Counts of a round that the host reads."""
-
-    active: int = 0  # regions that are neither absorbed nor retired
-    unknown: int = 0  # active regions whose list does not decide which region is nearest
-    entries: int = 0  # entries in the histograms of active regions
-    pairs: int = -1  # pairs that merged in the previous round, -1 in the first round
-    merges: int = 0  # merges so far
-    rounds: int = 0  # rounds so far
-    used: int = 0  # used entries of the arena of histograms
-    compared: int = 0  # label comparisons in searches so far
-    searched: int = 0  # searches so far
-
-
-ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED = range(len(Counts._fields))
+Count = cast(Any, IntEnum)("Count", cpu.COUNTS, start=0)  # positions of counts (kernels/common/shortlists.h)
 OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up wait for each other
 
 
 class State(NamedTuple):
     """State of G regions between rounds, in arrays on the device.
 
-    ``active`` (G,): the first ``counts[ACTIVE]`` entries are the active regions, with similar regions adjacent;
+    ``active`` (G,): the first ``counts[Count.ACTIVE]`` entries are the active regions, with similar regions adjacent;
     ``survivors`` (G,): the regions that remain after the pairing of this round. ``unknown`` (G,): the first
-    ``counts[UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest. ``nearest``
-    (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the similarity
-    with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the region that each
-    region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region, absorbed region
-    and similarity of the ``counts[MERGES]`` merges. ``counts``: the fields of `Counts`, int64.
+    ``counts[Count.UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest.
+    ``nearest`` (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the
+    similarity with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the
+    region that each region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region,
+    absorbed region and similarity of the ``counts[Count.MERGES]`` merges. ``counts``: a number for each of `Count`,
+    int64.
     """
 
     active: Any
@@ -66,8 +67,8 @@ class State(NamedTuple):
     def of_rows(cls, order: Any, device: str) -> "State":
         """Return the state in which each row is an active region; ``order`` (G,) is the order of the regions."""
         xp, n_rows = devices.namespace(device), len(order)
-        counts = xp.zeros(len(Counts._fields) + OF_KERNELS, dtype=np.int64)
-        counts[ACTIVE], counts[PAIRS] = n_rows, -1
+        counts = xp.zeros(len(Count) + OF_KERNELS, dtype=np.int64)
+        counts[Count.ACTIVE], counts[Count.PAIRS] = n_rows, -1
         ids = (xp.empty(n_rows, dtype=np.int64) for _ in range(5))
         survivors, unknown, nearest, kept, absorbed = ids
         return cls(
@@ -96,58 +97,252 @@ class Heights(NamedTuple):
         return cls(xp.full(n_rows, np.inf), next(waits), xp.empty(n_rows), next(waits))
 
 
-# --- on the CPU -------------------------------------------------------------------------------------------------------
+Pairs = tuple[Any, Any, Any, Any]  # kept and absorbed regions, and the numbers of pairs and of merges
+
+# --- similarities -----------------------------------------------------------------------------------------------------
 
 
-@kernels.primitive
-def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0) -> None:
-    """Find each UNKNOWN nearest region in the region's list, and record regions whose list does not decide it.
+class Scorer:
+    """The similarity of regions, by the weights of their histograms, and what searches and rounds need of it."""
 
-    A region has no nearest region if its list is empty and its bound is ``nothing``. This function also clears the
-    partners of the previous round, and counts the entries of active regions. At most ``most`` regions are active.
-    """
-    cpu.look_up(state, regions, nothing, lists)
+    margin = 0.0  # absolute rounding tolerance of a similarity
+    nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
 
+    def __init__(self, weights: Any, n_clusterings: int) -> None:
+        self.weights = weights
+        self.n_clusterings = n_clusterings
+        self.divisor: int | None = n_clusterings  # M, by which a sum is divided; None for a ratio of sums
+        # relative rounding error of a similarity
+        exact = weights.dtype.kind == "i"
+        self.slack = 0.0 if exact else 4 * float(np.finfo(np.float64).eps) * (weights.shape[-1] + 8)
 
-@kernels.primitive
-def take_first_listed(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
-    """Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
+    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
+        """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
+        raise NotImplementedError
 
-    The new lists are those of the first ``n_rows`` (1,) rows. A raised bound also comes before all pairs of its
-    similarity in the total order, whatever their hashes.
-    """
-    cpu.take_first_listed(rows[: n_rows[0]], state, (slack, margin, 0.0), lists)
-
-
-@kernels.primitive
-def pair_up(state: State, most: int) -> None:
-    """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
-
-    At most ``most`` regions are active. The searches of this round are counted.
-    """
-    state.counts[SEARCHED] += state.counts[UNKNOWNS]
-    cpu.pair_up(state)
+    def unite(self, pairs: Pairs, most: int, device: str) -> None:
+        """Add up what is kept of regions, for the pairs of `merge_histograms`."""
 
 
-@kernels.primitive
-def update_lists(
-    state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, most: int, n_clusterings: int | None,
-    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
-) -> None:  # fmt: skip
-    """Update the lists of active regions, at most ``most``, by the merges of this round.
+class DiagonalScorer(Scorer):
+    """A diagonal S, whose weights (N_c,) are exact, or for bounds (`BoundingWeights`)."""
 
-    ``n_clusterings`` is None if similarities are ratios of sums, see `all_pairs`. ``slack`` and ``margin`` are the
-    relative and absolute rounding tolerances of a similarity; ``nothing`` is the bound of a list that holds all
-    regions.
-    """
-    cpu.update_lists(state, regions, (weights, n_clusterings), (slack, margin, nothing), lists)
+    def __init__(self, weights: Any, bounding: BoundingWeights, n_clusterings: int, n_objects: int) -> None:
+        super().__init__(weights, n_clusterings)
+        self.bounding = bounding
+        # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
+        self.exact = weights.dtype.kind == "i" and float(n_objects) ** 2 * n_clusterings < 2.0**53
+
+    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
+        search(
+            queries, active, rounds.regions, self.weights, self.bounding, self.n_clusterings, self.exact, rounds.lists,
+            rounds.compared, rounds.numbers, device=rounds.device,
+        )  # fmt: skip
+
+
+class GeneralScorer(Scorer):
+    """Any symmetric S, by affinities (G, N_c): similarities may be negative, and no region retires."""
+
+    nothing = -np.inf
+
+    def __init__(self, affinities: Any, n_clusterings: int, margin: float) -> None:
+        super().__init__(affinities, n_clusterings)
+        self.margin, self.slack = margin, 0.0
+
+    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
+        all_pairs.search_general(
+            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
+            rounds.numbers, device=rounds.device,
+        )  # fmt: skip
+
+    def unite(self, pairs: Pairs, most: int, device: str) -> None:
+        all_pairs.merge_affinities(self.weights, *pairs, most, device=device)
+
+
+class ObservedScorer(Scorer):
+    """`Observed` similarities, with weights (2, N_c + M)."""
+
+    def __init__(self, weights: Any, n_clusterings: int) -> None:
+        super().__init__(weights, n_clusterings)
+        self.divisor = None
+
+    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
+        all_pairs.search_observed(
+            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
+            rounds.numbers, device=rounds.device,
+        )  # fmt: skip
+
+
+def link_diagonal(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
+    """Return the dendrogram of rows on a GPU under a diagonal S of weights (N_c,)."""
+    device = rows.device
+    index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device=device)
+    lists = nearest_lists(index, conduct.n_listed(rows))
+    work.comparisons += index.comparisons
+    bounding = bounding_weights(weights, device=device)
+    scorer = DiagonalScorer(devices.namespace(device).asarray(weights), bounding, rows.n_clusterings, rows.n_objects)
+    return Rounds(rows, scorer, lists, index.order, work).run()
+
+
+def link_general(rows: Rows, affinities: Any, margin: float, work: Work) -> Dendrogram:
+    """Return the dendrogram of rows on a GPU under any symmetric S, by affinities (G, N_c)."""
+    return _link_all_pairs(rows, GeneralScorer(affinities, rows.n_clusterings, margin), work)
+
+
+def link_observed(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
+    """Return the dendrogram of rows of 2 M clusterings (`all_pairs.with_labelled`) on a GPU; weights (2, N_c + M)."""
+    weights = devices.namespace(rows.device).asarray(weights)
+    return _link_all_pairs(rows, ObservedScorer(weights, rows.n_clusterings // 2), work)
+
+
+def _link_all_pairs(rows: Rows, scorer: Scorer, work: Work) -> Dendrogram:
+    everything = devices.namespace(rows.device).arange(len(rows))
+    lists = Shortlists.empty(len(rows), conduct.n_listed(rows), rows.device)
+    rounds = Rounds(rows, scorer, lists, everything, work)
+    rounds.numbers[1:] = len(rows)
+    scorer.search(everything, everything, rounds)
+    rounds.numbers[1:] = 0
+    return rounds.run()
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+class Rounds:
+    """The rounds of a linkage; arrays of all regions, their lists and their nearest regions are on the device."""
+
+    def __init__(self, rows: Rows, scorer: Scorer, lists: Shortlists, order: Any, work: Work) -> None:
+        self.device, self.scorer, self.lists, self.work = rows.device, scorer, lists, work
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=rows.device)
+        self.state = State.of_rows(order, rows.device)
+        self.heights = Heights.of_rows(len(rows), rows.device)
+        self.counts = [0] * len(Count)  # the counts that the host has read last
+        self.most = len(rows)  # regions at most in a round
+        self.launched: dict[int, list[Any]] = {}  # launches of a round, by the array of active regions
+        of_state = self.state.counts
+        of_state[Count.USED : Count.USED + 1] = regions.used
+        self.regions = regions._replace(used=of_state[Count.USED : Count.USED + 1])
+        self.n_pairs = of_state[Count.PAIRS : Count.PAIRS + 1]
+        self.united = self.state.kept, self.state.absorbed, self.n_pairs, of_state[Count.MERGES : Count.MERGES + 1]
+        self.numbers = of_state[Count.ACTIVE : Count.UNKNOWNS + 1]  # numbers of active regions and queries
+        self.compared = of_state[Count.COMPARED : Count.COMPARED + 1].view(np.uint64)
+
+    def run(self) -> Dendrogram:
+        """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
+        merges, n_rows = 0, len(self.lists.ids)
+        self._take_first_listed(self.state.active, Count.ACTIVE)
+        with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+            self._look_up()
+            more = True
+            while more:
+                more = self.merge_reciprocal_pairs()
+                shown.update(self.counts[Count.MERGES] - merges)
+                merges = self.counts[Count.MERGES]
+        parts = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
+        kept, absorbed, heights, waits = (part[:merges] for part in parts)
+        return Dendrogram.from_heights(kept, absorbed, heights, waits, n_rows)
+
+    def merge_reciprocal_pairs(self) -> bool:
+        """Merge all pairs of regions that are each other's nearest; return whether a further round may find pairs.
+
+        These are several rounds, before which the host waits once, to read the counts. It does not know the counts of
+        later rounds, so it launches kernels for the largest possible ones.
+        """
+        counts = self._read_counts()
+        if not counts[Count.ACTIVE]:
+            return False
+        if counts[Count.UNKNOWNS] == 0 == counts[Count.PAIRS]:  # rounding errors made the nearest regions form a cycle
+            self._choose_best_pair(self.state.active[: counts[Count.ACTIVE]])
+        self._launch_rounds(self._rounds_with_room())
+        return True
+
+    def _launch_rounds(self, n_rounds: int) -> None:
+        """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
+        if self.counts[Count.ACTIVE] < self.most / 2:
+            self.launched.clear()
+        for _ in range(n_rounds):
+            active = self.state.active
+            if (launches := self.launched.get(id(active))) is not None:
+                for launch in launches:
+                    launch()
+                self._swap()
+                continue
+            if not self.launched:
+                self.most = self.counts[Count.ACTIVE]
+            with kernels.recorded() as self.launched[id(active)]:
+                self._merge_pairs(self.most)
+
+    def _swap(self) -> None:
+        """Make the survivors of a round the active regions of the next one."""
+        self.state = self.state._replace(active=self.state.survivors, survivors=self.state.active)
+
+    def _look_up(self) -> None:
+        look_up(self.state, self.regions, self.lists, self.most, self.scorer.nothing, device=self.device)
+
+    def _take_first_listed(self, rows: Any, count: int) -> None:
+        n_rows = self.state.counts[count : count + 1]
+        tolerance = self.scorer.slack, self.scorer.margin
+        take_first_listed(rows, n_rows, self.state, self.lists, *tolerance, device=self.device)
+
+    def _merge_pairs(self, most_unknown: int) -> None:
+        """Search for the nearest regions of at most ``most_unknown`` regions, merge all pairs, and look up lists."""
+        state, most = self.state, self.most
+        unknown = state.unknown[:most_unknown]
+        self.scorer.search(unknown, state.active[:most], self)
+        self._take_first_listed(unknown, Count.UNKNOWNS)
+        pair_up(state, most, device=self.device)
+        self._swap()
+        merge_histograms(self.regions, *self.united, most // 2, device=self.device)
+        self.scorer.unite(self.united, most // 2, self.device)
+        find_heights(self.state, *self.united[2:], self.heights, most // 2, device=self.device)
+        update_lists(self.state, self.regions, self.scorer, self.lists, most, device=self.device)
+        self._look_up()
+
+    def _read_counts(self) -> list[int]:
+        before, self.counts = self.counts, devices.to_host(self.state.counts)[: len(Count)].tolist()
+        self.work.add(*(self.counts[at] - before[at] for at in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
+        return self.counts
+
+    def _rounds_with_room(self) -> int:
+        """Return the number of rounds for which the arena has room, on a GPU, after making room if there is none.
+
+        The unions of a round have at most as many entries as all active regions have now.
+        """
+        regions, capacity = self.regions, len(self.regions.clusters)
+        used: int = self.counts[Count.USED]
+        entries: int = max(1, self.counts[Count.ENTRIES])
+        if used + entries > capacity:
+            affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
+            wanted = min((1 + UNATTENDED) * entries, affordable)
+            capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
+            self.launched.clear()
+            active = self.state.active[: self.counts[Count.ACTIVE]]
+            self.regions = make_room(regions, active, capacity, device=self.device)
+        return min(UNATTENDED, (capacity - used) // entries)
+
+    def _choose_best_pair(self, active: Any) -> None:
+        """Pair the two most similar regions, among regions whose nearest region is active."""
+        given = active, self.state.nearest, self.state.nearest_similarity
+        active, nearest, similarities = (devices.to_host(part) for part in given)
+        paired = np.sort(active[np.isin(nearest[active], active)])
+        if not len(paired):  # this means that a bound was too low; absorbed regions have no histogram to read
+            raise RuntimeError(
+                f"average linkage found no nearest region for one of {len(active)} regions; please report this."
+            )
+        best = int(paired[similarities[paired].argmax()])
+        for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
+            self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
 
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
 
-@look_up.kernel
-def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0, *, device: str) -> None:
+def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float, *, device: str) -> None:
+    """Find each UNKNOWN nearest region in the region's list, and record regions whose list does not decide it.
+
+    A region has no nearest region if its list is empty and its bound is ``nothing``. This function also clears the
+    partners of the previous round, and counts the entries of active regions. At most ``most`` regions are active.
+    """
     kernels.launch(
         "look_up", kernels.blocks(most, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
@@ -156,8 +351,14 @@ def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: flo
     )  # fmt: skip
 
 
-@take_first_listed.kernel
-def _(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, margin: float, *, device: str) -> None:
+def take_first_listed(
+    rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, margin: float, *, device: str
+) -> None:
+    """Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
+
+    The new lists are those of the first ``n_rows`` (1,) rows. A raised bound also comes before all pairs of its
+    similarity in the total order, whatever their hashes.
+    """
     kernels.launch(
         "take_first_listed", kernels.blocks(len(rows), 128), 128,
         (rows, n_rows, np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
@@ -166,8 +367,11 @@ def _(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, mar
     )  # fmt: skip
 
 
-@pair_up.kernel
-def _(state: State, most: int, *, device: str) -> None:
+def pair_up(state: State, most: int, *, device: str) -> None:
+    """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
+
+    At most ``most`` regions are active. The searches of this round are counted.
+    """
     steps = min(32, -(-most // (CHAINED * PAIRING)))
     kernels.launch(
         "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
@@ -177,17 +381,15 @@ def _(state: State, most: int, *, device: str) -> None:
     )  # fmt: skip
 
 
-@update_lists.kernel
-def _(
-    state: State, regions: Regions, weights: Any, lists: Shortlists, most: int, n_clusterings: int | None,
-    slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, *, device: str,
-) -> None:  # fmt: skip
+def update_lists(state: State, regions: Regions, scorer: Scorer, lists: Shortlists, most: int, *, device: str) -> None:
+    """Update the lists of active regions, at most ``most``, by the merges of this round."""
+    weights = scorer.weights
     kernels.launch(
         "update_lists", kernels.blocks(most, 4), 128,
         (state.active, np.int32(lists.ids.shape[1]), state.partner, state.into, regions.clusters, regions.counts,
          regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
-         n_clusterings or 0, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
-         state.counts),
+         scorer.divisor or 0, np.float64(scorer.slack), np.float64(scorer.margin), np.float64(scorer.nothing),
+         state.nearest, *lists, state.counts),
         device=device, WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip
 

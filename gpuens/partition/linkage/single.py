@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.average import N_LISTED
+from gpuens.partition.linkage.conduct import n_listed
 from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.order import NO_HASH
@@ -35,15 +35,11 @@ def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> 
 def lists_fit(rows: Rows) -> None:
     """Raise MemoryError, before work starts, if the lists of single linkage under a diagonal S do not fit."""
     checks.check_memory(
-        bytes_needed(rows.codes, rows.n_clusters, _n_listed(rows)) + 120 * len(rows),
+        bytes_needed(rows.codes, rows.n_clusters, n_listed(rows)) + 120 * len(rows),
         devices.memory_budget(rows.device),
         f"single linkage of {len(rows):,} distinct rows",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
-
-
-def _n_listed(rows: Rows) -> int:
-    return min(N_LISTED, max(1, len(rows) - 1))
 
 
 def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
@@ -53,7 +49,7 @@ def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     # the numbers of objects do not change single linkage, and their products with similarities could overflow
     sizes = rows.xp.ones(n_rows, dtype=np.int64)
     index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=device)
-    lists = nearest_lists(index, _n_listed(rows))
+    lists = nearest_lists(index, n_listed(rows))
     component = rows.xp.arange(n_rows)
     tree = [_no_edges()]
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:

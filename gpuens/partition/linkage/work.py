@@ -10,3 +10,8 @@ class Work:
     comparisons: int = 0
     searches: int = 0
     rounds: int = 0
+
+    def add(self, rounds: int, searches: int, comparisons: int) -> None:
+        self.rounds += rounds
+        self.searches += searches
+        self.comparisons += comparisons

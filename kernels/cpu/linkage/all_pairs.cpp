@@ -1,16 +1,11 @@
-// Searches over all pairs of regions (kernels/general_regions.cu, kernels/observed_regions.cu).
-//
-// One engine, PairSearch, has two scorers. A region is read once for up to 64 queries: the float32 tables of the queries lie side
-// by side, so that an entry of a region is used in up to four vectors. If a region may come before the last entry of a query's
-// list, its similarity is computed again, exactly and in a fixed order of summation.
+#include "linkage/all_pairs.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "linkage/comparisons.h"
-#include "linkage/primitives.h"
-#include "parallel.h"
 
 namespace gpuens {
 
@@ -220,7 +215,13 @@ i64 search_pairs(const Histograms& of, Vector<const i64> queries, Vector<const i
 
 }  // namespace
 
-void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed) {
+GeneralScorer::GeneralScorer(const Regions& regions_, Matrix<f64> affinities_, i64 n_clusterings, f64 margin,
+                             const Shortlists& lists_, const Report& searched_)
+    : AllPairs(lists_, searched_), tolerance{0.0, margin, -INFINITE}, regions(regions_), affinities(affinities_),
+      weighting{affinities.data, affinities.columns, n_clusterings} {}
+
+void GeneralScorer::unite(const State& state) {
+    Vector<const i64> kept = state.last_kept(), absorbed = state.last_absorbed();
     over_ranges(kept.size, (f64)affinities.columns, [&](i64 begin, i64 end) {
         for (i64 p = begin; p < end; ++p) {
             f64 *own = affinities[kept[p]], *other = affinities[absorbed[p]];
@@ -229,27 +230,37 @@ void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<con
     });
 }
 
-i64 search_general(Vector<const i64> queries, Vector<const i64> active, Regions regions,
-                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists) {
+i64 GeneralScorer::search(Vector<const i64> queries, State& state) {
+    Vector<const i64> active = span(state.left());
     i64 longest = 0;
-    for (i64 r : active) longest = std::max(longest, regions.length[r]);
-    f64 slack = (f64)(longest + 8) * (f64)std::numeric_limits<f32>::epsilon() * (f64)n_clusterings;
-    General by{regions, {affinities.data, affinities.columns, n_clusterings}, margin, slack};
-    return search_pairs(regions, queries, active, by, lists);
+    for (i64 r : active) longest = std::max(longest, Histograms(regions).length[r]);
+    f64 slack = (f64)(longest + 8) * (f64)std::numeric_limits<f32>::epsilon() * (f64)weighting.n_clusterings;
+    General by{regions, weighting, tolerance.margin, slack};
+    return in_runs(queries, [&](Vector<const i64> run) { return search_pairs(regions, run, active, by, lists); });
 }
 
-i64 search_observed(Vector<const i64> queries, Vector<const i64> active, Regions regions, Numbers<Matrix> weights,
-                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists) {
-    return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
-        Histograms of = regions;
-        Observed<Weight> by{of, both.data, {bounding.begin(), bounding.end()}, {}};
-        for (i64 r : active) {
-            i64 e = of.start[r] + of.length[r];
-            while (e > of.start[r] && of.clusters[e - 1] >= both.columns - n_clusterings) --e;
-            by.first_of.push_back(e);
-        }
-        return search_pairs(of, queries, active, by, lists);
-    }, weights);
+template <typename Weight>
+ObservedScorer<Weight>::ObservedScorer(const Regions& regions_, Matrix<const Weight> weights_, Vector<const f32> bounding_,
+                                       i64 n_clusterings_, const Shortlists& lists_, const Report& searched_)
+    : AllPairs(lists_, searched_), regions(regions_), weights(weights_), bounding(bounding_), n_clusterings(n_clusterings_) {
+    f64 slack = 4.0 * std::numeric_limits<f64>::epsilon() * (f64)(weights.columns + 8);
+    tolerance = {std::is_same_v<Weight, i64> ? 0.0 : slack, 0.0, 0.0};
 }
+
+template <typename Weight>
+i64 ObservedScorer<Weight>::search(Vector<const i64> queries, State& state) {
+    Vector<const i64> active = span(state.left());
+    Histograms of = regions;
+    Observed<Weight> by{of, weights.data, {bounding.begin(), bounding.end()}, {}};
+    for (i64 r : active) {
+        i64 e = of.start[r] + of.length[r];
+        while (e > of.start[r] && of.clusters[e - 1] >= weights.columns - n_clusterings) --e;
+        by.first_of.push_back(e);
+    }
+    return in_runs(queries, [&](Vector<const i64> run) { return search_pairs(of, run, active, by, lists); });
+}
+
+template class ObservedScorer<i64>;
+template class ObservedScorer<f64>;
 
 }  // namespace gpuens

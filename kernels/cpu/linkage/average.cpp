@@ -1,148 +1,108 @@
 #include "linkage/average.h"
 
-#include "linkage/primitives.h"
-#include "linkage/reverse_neighbors.h"
-#include "parallel.h"
+#include "linkage/all_pairs.h"
+#include "linkage/diagonal.h"
+#include "linkage/pair_matrix.h"
+#include "linkage/pair_table.h"
 
 namespace gpuens {
 
 namespace {
 
-constexpr f64 SIMILARITY_NS = 500;
-
-std::optional<Kind> kind_of(std::optional<i64> number) {
-    return number ? std::optional((Kind)*number) : std::nullopt;
+void sort(const State& state, const Merges& sorted) {
+    sort_merges(span(state.kept), span(state.absorbed), span(state.similarities), sorted);
 }
 
-// The first `n` numbers.
-Vector<const i64> first(const Vector<i64>& of, i64 n) { return {of.data, n}; }
-
-class Linkage {
-public:
-    Linkage(const RowIndex& index_, const Members& members_, const Regions& regions_, const AnyDiagonal& diagonal_,
-            const State& state_, const Shortlists& lists_, const Conduct& conduct, const std::function<void(i64)>& report_)
-        : index(index_), unions(regions_, members_), diagonal(diagonal_), state(state_), lists(lists_),
-          tolerance{conduct.slack, 0.0, 0.0}, table(conduct.table), report(report_),
-          followers(state, index.place, conduct.slack, conduct.n_nodes),
-          searches({index, unions.members, diagonal, lists}, conduct.left, conduct.tiles, kind_of(conduct.only)) {
-        std::visit([&](const auto& by) {
-            n_clusterings = by.n_clusterings;
-            weighting = {by.weights, by.n_clusterings};
-        }, diagonal);
-        entries() = entries_of(unions.length(), state.current());
-        take_first_listed(state.current());
+template <typename Weight>
+Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>& by, const AnyDiagonal& any,
+            const Shortlists& lists, const Conduct& conduct, const Merges& sorted, const Report& report) {
+    State state(index.place);
+    Regions regions(rows.columns, rows.offsets, rows.counts);
+    DiagonalScorer<Weight> scorer(index, regions, by, any, lists, conduct);
+    i64 searches = 0, comparisons = 0;
+    if (lists.n_listed()) {
+        Listed listed(state, regions, scorer, lists, conduct.n_nodes, true);
+        merge_in_rounds(state, listed, report);
+        searches = listed.searches;
+        comparisons = listed.comparisons;
     }
-
-    // State is the caller's: its arrays of active regions and survivors change places in each round.
-    Linked run() {
-        i64 rounds = 0;
-        while (find_nearest()) {
-            merge();
-            ++rounds;
-        }
-        end_rounds(state, rounds);
-        auto [by_tiles, by_rows, by_histograms] = searches.used;
-        return {std::move(unions.arena), n_searches, {by_tiles, by_rows, by_histograms}, table_pays};
+    if (state.n_left()) {
+        PairTable<Weight> table(state, regions, scorer.members, index, by, conduct.table.n_listed);
+        merge_in_rounds(state, table, report);
+        searches += table.searches;
+        comparisons += index.place.size * index.place.size / 2 * by.n_clusterings;
     }
+    sort(state, sorted);
+    return {state.rounds, searches, comparisons};
+}
 
-private:
-    i64& entries() { return state[State::ENTRIES]; }
+// All rows are searched first, which is not counted.
+template <typename Scorer>
+Effort link_all_pairs(State& state, Regions& regions, Scorer& scorer, const Shortlists& lists, const Merges& sorted,
+                      const Report& report) {
+    i64 n = lists.ids.rows;
+    Listed listed(state, regions, scorer, lists, 2 * n, false);
+    merge_in_rounds(state, listed, report);
+    sort(state, sorted);
+    return {state.rounds, listed.searches - n, listed.comparisons};
+}
 
-    // Find the nearest region of each active region; return whether any region has one, and no table pays.
-    bool find_nearest() {
-        look();
-        if (pace.due()) call_python(report, state[State::MERGES]);
-        followers.look_up(state, unions.size(), lists);
-        Vector<const i64> active = state.current(), unknown = first(state.unknown, state[State::UNKNOWNS]);
-        if (!active.size) return false;
-        if (unknown.size) {
-            table_pays = pays(active.size);
-            if (table_pays) {
-                followers.settle(active, state);
-                return false;
-            }
-            n_searches += unknown.size;
-            state[State::COMPARED] += searches.search(unknown, state, unions.regions, entries());
-            take_first_listed(unknown);
-        } else if (state[State::PAIRS] == 0) {  // rounding errors made the nearest regions form a cycle
-            pair_best(active);
-        }
-        return true;
-    }
+template <typename Similarity>
+Effort link_by_matrix(State& state, matrices::Sums& sums, std::vector<i64>& size, Similarity similarity, i64 n_clusters,
+                      const Merges& sorted) {
+    i64 n = (i64)size.size();
+    PairMatrix nearest(state, sums, size, similarity, 16 * (n_clusters + n + 8));
+    merge_in_rounds(state, nearest, [](i64) {});
+    sort(state, sorted);
+    return {state.rounds, nearest.searches - n, 0};
+}
 
-    // Whether searches have already cost more than a table of all pairs; later searches would then, too.
-    bool pays(i64 n_active) {
-        if (n_active > table.most_regions) return false;
-        i64 comparisons = n_active * unions.members.n_rows.size * n_clusterings;
-        return table.comparisons < std::min(4 * state[State::COMPARED], comparisons);
-    }
-
-    void take_first_listed(Vector<const i64> some) {
-        gpuens::take_first_listed(some, state, tolerance, lists);
-        for (i64 a : some) {
-            f64 second = lists.n_listed() > 1 ? lists.similarities[a][1] : 0.0;
-            followers.certain.note(a, std::max(second, lists.bound[a]), state, unions.size());
-        }
-    }
-
-    void merge() {
-        i64 n_active = state[State::ACTIVE], n_entries = entries(), merges = state[State::MERGES];
-        followers.pair_up(state, unions.length());
-        std::swap(state.active, state.survivors);
-        i64 pairs = state[State::PAIRS];
-        Vector<const i64> kept{state.kept.data + merges, pairs}, absorbed{state.absorbed.data + merges, pairs};
-        score_grown(kept, absorbed, state.merged_at.data + merges);
-        unions.unite(first(state.survivors, n_active), kept, absorbed, n_entries);
-        followers.update_lists(state, unions.regions, weighting, tolerance, lists);
-    }
-
-    // Replace similarities that are NaN by those of `some` with `others`.
-    void score_grown(Vector<const i64> some, Vector<const i64> others, f64* similarities) {
-        std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
-            Similarities<Weight> exact{unions.regions, by.weights.data, by.n_clusterings};
-            over_ranges(some.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
-                for (i64 i = begin; i < end; ++i)
-                    if (similarities[i] != similarities[i] && others[i] >= 0)
-                        similarities[i] = exact(some[i], others[i]);
-            });
-        }, diagonal);
-    }
-
-    // Pair the two most similar regions, among regions whose nearest region is active.
-    void pair_best(Vector<const i64> active) {
-        followers.settle(active, state);
-        std::vector<i64> nearest;
-        std::vector<f64> similarities;
-        for (i64 a : active) {
-            nearest.push_back(state.nearest[a]);
-            similarities.push_back(state.nearest_similarity[a]);
-        }
-        score_grown(active, {nearest.data(), active.size}, similarities.data());
-        i64 best = gpuens::pair_best(state, active, similarities.data());
-        followers.pair(best, state.nearest[best]);
-    }
-
-    RowIndex index;
-    Unions unions;
-    AnyDiagonal diagonal;
-    State state;
-    Shortlists lists;
-    Tolerance tolerance;
-    AnyWeighting weighting;
-    i64 n_clusterings = 0, n_searches = 0;
-    TableTerms table;
-    bool table_pays = false;
-    const std::function<void(i64)>& report;
-    ReverseNeighbors followers;
-    Searches searches;
-    Pace pace;
-};
+std::vector<i64> first_numbers(i64 n) {
+    std::vector<i64> numbers(n);
+    std::iota(numbers.begin(), numbers.end(), (i64)0);
+    return numbers;
+}
 
 }  // namespace
 
-Linked average_linkage(RowIndex index, Members members, Regions regions, AnyDiagonal diagonal, State state,
-                       Shortlists lists, Conduct conduct, const std::function<void(i64)>& report) {
-    return Linkage(index, members, regions, diagonal, state, lists, conduct, report).run();
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted) {
+    i64 n_clusterings = rows.offsets.size - 1, n = rows.counts.size;
+    State state(span(first_numbers(n)));
+    std::vector<i64> size(rows.counts.begin(), rows.counts.end());
+    matrices::Sums sums(n);
+    std::visit([&](auto codes) { sums.add_labels(codes, rows.offsets, weights, rows.counts); }, rows.columns);
+    if (whole) return link_by_matrix(state, sums, size, OfWholeSums{size, n_clusterings}, weights.size, sorted);
+    Regions regions(rows.columns, rows.offsets, rows.counts);
+    return link_by_matrix(state, sums, size, OfHistograms{regions, weights, n_clusterings}, weights.size, sorted);
+}
+
+Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
+                     const Merges& sorted, const Report& report) {
+    return std::visit([&](const auto& by) {
+        return link({columns, index.offsets, index.sizes}, index, by, diagonal, lists, conduct, sorted, report);
+    }, diagonal);
+}
+
+Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_listed, const Merges& sorted,
+                    const Report& searched, const Report& report) {
+    i64 n = rows.counts.size;
+    State state(span(first_numbers(n)));
+    Regions regions(rows.columns, rows.offsets, rows.counts);
+    OwnShortlists lists(n, n_listed);
+    GeneralScorer scorer(regions, affinities, rows.offsets.size - 1, margin, lists, searched);
+    return link_all_pairs(state, regions, scorer, lists, sorted, report);
+}
+
+Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
+                     const Report& searched, const Report& report) {
+    return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
+        i64 n = rows.counts.size;
+        State state(span(first_numbers(n)));
+        Regions regions(rows.columns, rows.offsets, rows.counts);
+        OwnShortlists lists(n, n_listed);
+        ObservedScorer<Weight> scorer(regions, both, bounding, (rows.offsets.size - 1) / 2, lists, searched);
+        return link_all_pairs(state, regions, scorer, lists, sorted, report);
+    }, weights);
 }
 
 }  // namespace gpuens

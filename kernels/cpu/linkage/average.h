@@ -1,25 +1,38 @@
-// Average linkage without an N x N matrix, by rounds of reciprocal nearest neighbours, under a diagonal S
-// (gpuens/partition/linkage/average.py).
+// Average linkage without an N x N matrix (rounds.h), under three kinds of similarities.
+//
+// The merges are written sorted. Functions tell `report` the number of merges now and then.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <tuple>
 
-#include "linkage/searches.h"
-#include "linkage/unions.h"
+#include "linkage/members.h"
+#include "linkage/rounds.h"
+#include "linkage/shortlist.h"
 
 namespace gpuens {
 
-// The size limit and the cost of a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
+// Distinct label rows.
+struct LabelRows {
+    Codes<Matrix> columns;      // (M, G): codes
+    Vector<const i64> offsets;  // (M + 1,)
+    Vector<const i64> counts;   // (G,): numbers of objects
+};
+
+// Sizes of tiles; tests make them small.
+struct TileSizes {
+    i64 rows = 64;                // in a tile at most, or a multiple of as many where there are many rows
+    i64 most_ceilings = 1 << 26;  // in all tiles together
+};
+
+// The size limit, the cost and the lists of a table of all pairs of regions.
 struct TableTerms {
     i64 most_regions;  // regions whose table fits the memory
     i64 comparisons;   // comparisons of labels that cost as much as the table
+    i64 n_listed;      // regions in a list
 };
 
 // How a linkage goes about its work; no choice changes a result.
 struct Conduct {
-    f64 slack;                // relative rounding error of a similarity
     f64 left;                 // share of comparisons that the first lists needed despite bounds
     TileSizes tiles;
     std::optional<i64> only;  // the one kind of search to use
@@ -27,16 +40,23 @@ struct Conduct {
     TableTerms table;
 };
 
-struct Linked {
-    std::optional<Arena> arena;      // the last one, unless it is the first
-    i64 searches;                    // regions for which all others were searched
-    std::tuple<i64, i64, i64> used;  // searches of each kind
-    bool table_pays;                 // whether a table of all pairs is to take over
-};
+// Numbers of rounds, of searches after the first lists, and of comparisons.
+using Effort = std::tuple<i64, i64, i64>;
 
-// Merge regions until none has a similarity above 0 with another, or a table pays. The first lists are those of rows. State,
-// members and regions are left as the last round leaves them. `report` is told the number of merges now and then.
-Linked average_linkage(RowIndex index, Members members, Regions regions, AnyDiagonal diagonal, State state,
-                       Shortlists lists, Conduct conduct, const std::function<void(i64)>& report);
+// Under a diagonal S of weights (N_c,), of few rows. `whole`: weights are 1, and float64 holds all sums.
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted);
+
+// Under a diagonal S. lists: those of rows; without room for entries, a table of all pairs is used from the beginning.
+Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
+                     const Merges& sorted, const Report& report);
+
+// Under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of a similarity.
+// `searched` is told how many of the first lists are made.
+Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_listed, const Merges& sorted,
+                    const Report& searched, const Report& report);
+
+// Over the clusterings that label both (all_pairs.h), which are the last n_clusterings of the rows.
+Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
+                     const Report& searched, const Report& report);
 
 }  // namespace gpuens

@@ -140,15 +140,6 @@ inline void scores_of_vectors(const i32* clusters, const i32* counts, i64 length
     }
 }
 
-// Mark the tiles begin ... end - 1 whose bound reaches the limit of any lane; reach (lanes, n_tiles).
-inline void mark_wanted(bool* wanted, Matrix<const f32> reach, i64 width, const f32* limits, i64 begin, i64 end) {
-    std::fill(wanted + begin, wanted + end, false);
-    for (i64 j = 0; j < width; ++j) {
-        const f32 *own = reach[j], limit = limits[j];
-        for (i64 t = begin; t < end; ++t) wanted[t] |= own[t] >= limit;
-    }
-}
-
 // The best scores of a query so far, as many as its list has entries: highest first, zeros before.
 template <typename Score>
 class BestScores {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "linkage/comparisons.h"
@@ -22,10 +23,12 @@ struct RowIndex {
 
 // The rows of each region as a linked chain, which begins with the row of the region's id.
 struct Members {
-    Vector<i64> follows;       // (G,): the next row in the chain of each row, or -1
-    Vector<i64> last, n_rows;  // (G,): last row and number of rows of each region
+    std::vector<i64> follows;       // (G,): the next row in the chain of each row, or -1
+    std::vector<i64> last, n_rows;  // (G,): last row and number of rows of each region
 
-    void unite(Vector<const i64> kept, Vector<const i64> absorbed) const {
+    explicit Members(i64 n) : follows(n, -1), last(n), n_rows(n, 1) { std::iota(last.begin(), last.end(), (i64)0); }
+
+    void unite(Vector<const i64> kept, Vector<const i64> absorbed) {
         for (i64 p = 0; p < kept.size; ++p) {
             i64 a = kept[p], b = absorbed[p];
             follows[last[a]] = b;

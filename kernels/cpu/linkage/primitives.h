@@ -1,13 +1,9 @@
 // The primitives of linkages, as Python calls them (bindings.cpp).
 #pragma once
 
-#include <functional>
-
 #include "arrays.h"
-#include "linkage/average.h"
 #include "linkage/dendrogram.h"
 #include "linkage/nearest.h"
-#include "linkage/regions.h"
 #include "linkage/shortlist.h"
 
 namespace gpuens {
@@ -32,11 +28,6 @@ void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, V
 // Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
 
-// few_rows.cpp. columns (M, G), weights (N_c,) of a diagonal S, counts (G,): the sorted merges of average linkage, and the
-// numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
-std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
-                              Vector<const i64> counts, const Merges& sorted);
-
 // locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are adjacent.
 void order_by_locality(Codes<Matrix> columns, Vector<const i64> offsets, Matrix<f64> clusters, Vector<i64> order);
 
@@ -51,50 +42,6 @@ i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> le
 // pair_chains.cpp. distances (n (n + 1) / 2,) of all pairs of n + 1 rows, overwritten: the merges of average or complete linkage,
 // the nearest first; each row counts once.
 void link_pairs(Vector<f64> distances, bool average, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> heights);
-
-// all_pairs.cpp. affinities (G, N_c): those of absorbed regions are added to those of kept ones.
-void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed);
-
-// The lists of regions `queries`, of all active regions, both ascending; they return the numbers of comparisons. `margin` is the
-// rounding tolerance of a similarity. weights, bounding (2, N_c + M), (N_c + M,): of both sums of a ratio, and of their bounds.
-i64 search_general(Vector<const i64> queries, Vector<const i64> active, Regions regions,
-                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists);
-i64 search_observed(Vector<const i64> queries, Vector<const i64> active, Regions regions, Numbers<Matrix> weights,
-                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists);
-
-// pair_table.cpp.
-
-// Units of a table of pairs: those of an object's label of weight 1, whether bytes hold the sums of labels, those of a sum of
-// labels for each of its units, and what is added to a sum above 0.
-struct UnitScale {
-    f64 to_worth;
-    bool in_bytes;
-    f64 to_units, up;
-};
-
-// The similarities of all pairs of active regions (n, n and more) in units; weights (N_c,).
-void fill_units(Vector<const i64> active, Members members, RowIndex index, Regions regions,
-                Numbers<Vector> weights, UnitScale scale, Matrix<u16> units);
-
-// table_rounds.cpp.
-
-// A table of pairs: units (n, n and more), how far they can be above a similarity, the least number of units of a similarity
-// of 1, and the number of regions in a list.
-struct UnitTable {
-    Matrix<u16> units;
-    f64 slack, unit;
-    i64 n_listed;
-};
-
-// Merge the active regions, those of the table, until none has a similarity above 0 with another; return the number of searches.
-// Known nearest regions are kept. `report` is told the number of merges now and then.
-i64 link_by_table(Members members, Regions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
-                  UnitTable table, const std::function<void(i64)>& report);
-
-// The upper and lower bounds (n, 2), in units, on the similarities of pairs (n, 2) of regions after merges (., 2), for tests.
-// Regions are named by their places in the table; size (.,): their numbers of objects before the merges.
-void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
-                 Matrix<f64> bounds);
 
 // contiguous.cpp.
 
@@ -137,29 +84,5 @@ void offer_listed(Vector<const i64> component, const Shortlists& lists, Vector<c
 
 // Join components by edges (n,), and tell which of these did, used (n,).
 void contract(Vector<i64> component, Vector<const i64> tail, Vector<const i64> head, Vector<bool> used);
-
-// regions.cpp. columns (M, G): codes of rows; regions: one for each row, whose start, length and size are written.
-void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, Regions regions);
-
-// Copy the histograms of live regions to the free end of another arena.
-void move_histograms(const Regions& regions, const Regions& roomy, Vector<const i64> live);
-
-// Move the histograms of live regions to the beginning of their arena; drop all others.
-void compact(const Regions& regions, Vector<const i64> live);
-
-// Write the union of each pair to the end of the arena. Absorbed regions have no entries then.
-void merge_histograms(const Regions& regions, Vector<const i64> kept, Vector<const i64> absorbed);
-
-// search_regions.cpp. Rebuild the list of nearest regions of each query, from all active regions; return the number of
-// comparisons. If a list is full before the search, it holds active regions with current similarities: regions below its last
-// one are skipped from the beginning. Tiles become longer where more than so many ceilings would be needed.
-i64 search_regions(Vector<const i64> queries, Vector<const i64> active, Regions regions, AnyDiagonal diagonal,
-                   Shortlists lists, i64 most_ceilings);
-
-// rounds.cpp: the steps of kernels/rounds.cu, of all active regions.
-void look_up(State state, Regions regions, f64 nothing, Shortlists lists);
-void take_first_listed(Vector<const i64> some, State state, Tolerance tolerance, Shortlists lists);
-void pair_up(State state);
-void update_lists(State state, Regions regions, AnyWeighting weighting, Tolerance tolerance, Shortlists lists);
 
 }  // namespace gpuens

@@ -2,6 +2,8 @@
 // (common/histograms.h).
 #pragma once
 
+#include <limits>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -9,21 +11,38 @@
 
 namespace gpuens {
 
-// Histograms of G regions in one arena, whose end is free from entry used[0] on (gpuens/partition/linkage/regions.py).
-struct Regions {
-    Vector<i32> clusters;
-    Vector<i32> counts;
-    Vector<i64> start, length, size, used;
-
-    operator Histograms() const { return {clusters.data, counts.data, start.data, length.data, size.data}; }
-};
-
 // The number of entries of some regions.
 inline i64 entries_of(const i64* length, Vector<const i64> some) {
     i64 n = 0;
     for (i64 r : some) n += length[r];
     return n;
 }
+
+// The histograms of growing regions, in an arena of twice the entries of all rows: the unions of a round have at most as many
+// entries as the regions before, so that there is always room, once the arena is compacted. The id of a region is its smallest
+// row.
+class Regions {
+public:
+    // A region for each row: columns (M, G), offsets (M + 1,), and numbers of objects, sizes (G,).
+    Regions(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const i64> sizes);
+
+    operator Histograms() const { return {clusters.get(), counts.get(), start.data(), length.data(), size.data()}; }
+
+    // Write the union of each pair in place of the kept region. Absorbed regions have no entries then.
+    void unite(Vector<const i64> kept, Vector<const i64> absorbed);
+
+    // Leave out a region that will never merge.
+    void retire(i64 r) { length[r] = 0; }
+
+private:
+    void lay_out(Codes<Matrix> columns, Vector<const i64> offsets);
+    void compact();
+    i64 merge(i64 a, i64 b, i64 begin);
+
+    std::vector<i64> start, length, size;
+    std::unique_ptr<i32[]> clusters, counts;
+    i64 capacity, used;  // entries of the arena, and those in use
+};
 
 // Whole weights are 1 and not read from memory.
 template <typename Weight>
@@ -79,6 +98,9 @@ struct Diagonal {
 
     i64 n_clusters() const { return weights.size; }
     bool whole() const { return std::is_same_v<Weight, i64>; }
+
+    // The relative rounding error of a similarity.
+    f64 slack() const { return whole() ? 0.0 : 4.0 * std::numeric_limits<f64>::epsilon() * (f64)(weights.size + 8); }
 };
 
 using AnyDiagonal = std::variant<Diagonal<i64>, Diagonal<f64>>;
@@ -126,18 +148,22 @@ private:
     std::vector<i32> counts;
 };
 
-// The same, found by region.
+// The same, found by region; others take their place now and then.
 class Longest {
 public:
-    Longest(const Histograms& of, std::vector<i64> some, i64 n_clusters, i64 n_regions)
-        : laid(of, some, n_clusters), at(n_regions, -1) {
-        for (std::size_t i = 0; i < some.size(); ++i) at[some[i]] = (i32)i;
+    Longest(i64 n_regions, i64 n_clusters_) : n_clusters(n_clusters_), laid({}, {}, n_clusters_), at(n_regions, -1) {}
+
+    void lay(const Histograms& of, std::vector<i64> some) {
+        for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = -1;
+        laid = Laid(of, std::move(some), n_clusters);
+        for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = (i32)i;
     }
 
     // The dense histogram of region r, null if it has none.
     const i32* operator[](i64 r) const { return at[r] < 0 ? nullptr : laid[at[r]]; }
 
 private:
+    i64 n_clusters;
     Laid laid;
     std::vector<i32> at;
 };

@@ -52,7 +52,10 @@ public:
         for (i64 j = 0; j < LANES; ++j) queries.emplace_back(lists);
     }
 
-    // Rebuild the lists of up to 64 regions; return the number of comparisons.
+    // Rebuild the lists of up to 64 regions; return the number of comparisons. What is skipped, because K regions surely have the
+    // score of the query's floor:
+    // case 1: a row, or a region by the mean of its rows, whose upper bound is below the floor when it is compared;
+    // case 2: a candidate whose upper bound is below the floor later.
     i64 rebuild(const i64* some, i64 width_) {
         width = width_;
         compared = 0;
@@ -175,12 +178,12 @@ private:
             f32 score = total[j] * (share * (f32)(i32)queries_per_unit[j]);
             scores[j] = (u32)(i32)(score + 1.0f);
         }
-        each_bit(reaching<LANES>(scores, floor),
+        each_bit(reaching<LANES>(scores, floor),  // else case 1
                  [&](i64 j) { offer(j, {with.rows.regions[region], scores[j], total[j]}, n_rows <= LANES); });
     }
 
     void offer_row(i64 region, const Sum* row, f32 weight) {
-        each_bit(reaching<LANES>(row, least), [&](i64 j) {
+        each_bit(reaching<LANES>(row, least), [&](i64 j) {  // else case 1
             offer(j, {with.rows.regions[region], (u32)row[j] * queries[j].per_unit, weight * (f32)row[j]}, true);
         });
     }
@@ -206,7 +209,7 @@ private:
         bool exact = are_exact(of.size[a], n_clusterings, WHOLE_WEIGHTS), laid = false;
         f64 per_unit = (f64)of.size[a] / query.units;
         for (const Candidate& one : query.candidates) {
-            if (one.score < floor[j]) continue;
+            if (one.score < floor[j]) continue;  // case 2
             i64 r = one.region;
             Weight product;
             if (exact && of.size[r] <= EXACT) {
@@ -293,7 +296,7 @@ i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Membe
         Compared<Weight> with(Apart(active, members, n_clusters), members, index, exact, n_clusters);
         std::vector<i64> few, others;  // queries of few objects, whose sums fit bytes
         for (i64 a : queries)
-            (by.whole() && regions.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
+            (by.whole() && exact.of.size[a] * by.n_clusterings <= BYTE ? few : others).push_back(a);
         i64 compared = search_part<u16>(others, with, lists, n_clusters);
         if constexpr (std::is_same_v<Weight, i64>) compared += search_part<u8>(few, with, lists, n_clusters);
         return compared;

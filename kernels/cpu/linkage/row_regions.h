@@ -41,8 +41,8 @@ struct RegionTables {
 };
 
 // Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons. Both are in the
-// order of the rows, so that adjacent regions are similar. As in search_regions, a full list holds active regions with current
-// similarities.
+// order of the rows, so that adjacent regions are similar. If a list is full before, it holds active regions with current
+// similarities: regions below its last one are skipped from the beginning.
 i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
 

@@ -1,100 +1,79 @@
 #include "linkage/searches.h"
 
-#include "linkage/primitives.h"
 #include "linkage/row_regions.h"
 
 namespace gpuens {
 
 namespace {
 
-constexpr f64 LAYING = 40.0;    // layout of one label in tiles
-constexpr f64 ROW = 12.0;       // comparison of a label of a row with 64 queries
-constexpr f64 ENTRY = 5.0;      // comparison of an entry of a histogram with 16 queries
-constexpr f64 FAR_ENTRY = 8.0;  // the same, where the histograms of 16 queries are larger than a core's cache
-constexpr i64 CACHED = 1 << 13; // clusters of which a core's cache holds 16 queries' histograms
-constexpr f64 CEILING = 45.0;   // update of a ceiling by an entry of a histogram
-constexpr f64 LARGE = 3.0;      // comparison of an entry of a region of many rows with a query, in a search by rows
-constexpr f64 TOGETHER = 4.0;   // tiles needed by any of 16 queries, divided by those needed by one query (no cost)
-constexpr i64 MOST = 1 << 12;   // clusterings of a search by tiles; with more, 16-bit sums would be too coarse
+constexpr f64 LAYING = 40.0;   // layout of one label in tiles
+constexpr f64 ROW = 12.0;      // comparison of a label of a row with 64 queries
+constexpr f64 LARGE = 3.0;     // comparison of an entry of a region of many rows with a query, in a search by rows
+constexpr i64 MOST = 1 << 12;  // clusterings of a search by tiles; with more, 16-bit sums would be too coarse
 constexpr f64 NEVER = __builtin_inf();
 
-i64 rounded_up(i64 n, i64 by) { return (n + by - 1) / by; }
+i64 n_clusters_of(const AnyDiagonal& diagonal) {
+    return std::visit([](const auto& by) { return by.n_clusters(); }, diagonal);
+}
 
 }  // namespace
 
-Costs costs(i64 n_queries, i64 asked, Extent extent, f64 left, i64 rows_in_tiles) {
-    f64 of_some = std::min(1.0, TOGETHER * left), n = (f64)n_queries, entry = extent.clusters > CACHED ? FAR_ENTRY : ENTRY;
-    return {left * (f64)asked * (f64)rows_in_tiles,
-            (f64)rounded_up(n_queries, LANES) * ROW * (f64)extent.labels + n * LARGE * (f64)extent.of_many,
-            (CEILING + entry * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
-}
+Searches::Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_, TileSizes sizes_,
+                   std::optional<Kind> only_)
+    : index(index_), diagonal(diagonal_), lists(lists_), left(left_), sizes(sizes_), only(only_),
+      memory(lists.ids.rows, n_clusters_of(diagonal)) {}
 
-i64 Searches::search(Vector<const i64> queries, const State& state, const Regions& regions, i64 n_entries) {
-    const i64* length = regions.length.data;
-    Vector<const i64> active = state.current();
-    i64 asked = 0;
-    for (i64 a : queries) asked += length[a];
-    Costs found = choice(queries.size, asked, active, n_entries, length);
-    if (pays(found, active)) {
+i64 Searches::search(Vector<const i64> queries, State& state, const Regions& regions, const Members& members) {
+    const std::vector<i64>& active = state.left();
+    Costs costs = this->costs(queries, active, Histograms(regions).length, members);
+    if (pays(costs, active, members)) {
         tiles.reset();
-        tiles.emplace(active, of.members, of.index, regions, of.diagonal, sizes);
-        missed = 0.0;
-        found.tiles = 0.0;
+        tiles.emplace(span(active), members, index, regions, diagonal, sizes);
+        missed = costs.tiles = 0.0;
     }
-    if (tiles && found.tiles <= found.without_tiles()) {
-        ++used[(i64)Kind::TILES];
-        i64 compared = search_tiles(*tiles, queries, state, of.index, regions, of.diagonal, of.lists);
-        left = std::min(1.0, (f64)compared / (f64)std::max((i64)1, asked * tiles->rows.n_rows()));
+    if (tiles && costs.tiles <= costs.rows) {
+        i64 compared = search_tiles(*tiles, queries, state, index, regions, diagonal, lists, memory);
+        f64 all = (f64)entries_of(Histograms(regions).length, queries) * (f64)tiles->rows.n_rows();
+        left = std::min(1.0, (f64)compared / std::max(1.0, all));
         return compared;
     }
-    if (found.rows < found.histograms) {
-        ++used[(i64)Kind::ROWS];
-        return search_rows(queries, active, of.members, of.index, regions, of.diagonal, of.lists);
-    }
-    ++used[(i64)Kind::HISTOGRAMS];
-    i64 compared = search_regions(queries, active, regions, of.diagonal, of.lists, sizes.most_ceilings);
-    left = std::min(left, (f64)compared / (f64)std::max((i64)1, queries.size * n_entries));
-    return compared;
+    return search_rows(queries, span(active), members, index, regions, diagonal, lists);
 }
 
-// The predicted cost of each kind of search, infinite for a kind that must not be used.
-Costs Searches::choice(i64 n_queries, i64 asked, Vector<const i64> active, i64 n_entries, const i64* length) const {
-    f64 by_tiles = of.index.n_clusterings() > MOST ? NEVER : 0.0;
-    auto allowed = [&](Kind kind) { return *only == kind ? 0.0 : NEVER; };
-    if (only) return {allowed(Kind::TILES) + by_tiles, allowed(Kind::ROWS), allowed(Kind::HISTOGRAMS)};
-    i64 n_clusters = of.index.offsets[of.index.n_clusterings()];
+Searches::Costs Searches::costs(Vector<const i64> queries, const std::vector<i64>& active, const i64* length,
+                                const Members& members) const {
+    if (only == Kind::ROWS || index.n_clusterings() > MOST) return {NEVER, 0.0};
+    if (only == Kind::TILES) return {0.0, NEVER};
+    f64 asked = (f64)entries_of(length, queries), n_blocks = (f64)((queries.size + LANES - 1) / LANES);
     if (tiles) {  // exact costs are not needed if tiles are cheaper even when all regions have one row
-        Extent least{active.size * of.index.n_clusterings(), 0, n_entries, n_clusters};
-        Costs found = costs(n_queries, asked, least, left, tiles->rows.n_rows());
-        if (found.tiles <= found.without_tiles()) return found;
+        f64 by_tiles = left * asked * (f64)tiles->rows.n_rows();
+        f64 by_rows = n_blocks * ROW * (f64)((i64)active.size() * index.n_clusterings());
+        if (by_tiles <= by_rows) return {by_tiles, by_rows};
     }
-    Extent extent{0, 0, n_entries, n_clusters};
-    i64 n_few = 0;
+    i64 n_few = 0, of_many = 0;
     for (i64 a : active)
-        if (of.members.n_rows[a] <= LANES)
-            n_few += of.members.n_rows[a];
+        if (members.n_rows[a] <= LANES)
+            n_few += members.n_rows[a];
         else
-            extent.of_many += length[a];
-    extent.labels = n_few * of.index.n_clusterings();
-    Costs found = costs(n_queries, asked, extent, left, tiles ? tiles->rows.n_rows() : n_few);
-    found.tiles += by_tiles;
-    return found;
+            of_many += length[a];
+    f64 n_rows = (f64)(tiles ? tiles->rows.n_rows() : n_few), n_labels = (f64)(n_few * index.n_clusterings());
+    return {left * asked * n_rows, n_blocks * ROW * n_labels + (f64)queries.size * LARGE * (f64)of_many};
 }
 
 // Add the savings that new tiles would have given; return whether the sum, since tiles were last built, reaches the cost of
 // building tiles.
-bool Searches::pays(const Costs& choice, Vector<const i64> active) {
-    f64 anew = choice.tiles, without = choice.without_tiles(), n_rows = 0.0;
+bool Searches::pays(const Costs& costs, const std::vector<i64>& active, const Members& members) {
+    f64 anew = costs.tiles, without = costs.rows, n_rows = 0.0;
     if (!tiles) {
-        for (i64 a : active) n_rows += (f64)of.members.n_rows[a];
+        for (i64 a : active) n_rows += (f64)members.n_rows[a];
     } else {
-        f64 share = (f64)active.size / (f64)tiles->n_parts;
+        f64 share = (f64)active.size() / (f64)tiles->n_parts;
         n_rows = share * (f64)tiles->rows.n_rows();
         without = std::min(anew, without);
         anew *= share;
     }
     missed += std::max(0.0, without - anew);
-    return anew < without && missed > LAYING * n_rows * (f64)of.index.n_clusterings();
+    return anew < without && missed > LAYING * n_rows * (f64)index.n_clusterings();
 }
 
 }  // namespace gpuens

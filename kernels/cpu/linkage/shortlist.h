@@ -19,6 +19,23 @@ struct Shortlists {
     i64 n_listed() const { return ids.columns; }
 };
 
+// Empty lists, whose bounds exclude nothing.
+class OwnShortlists {
+public:
+    OwnShortlists(i64 n, i64 n_listed)
+        : ids(n * n_listed, -1), similarities(n * n_listed), bound(n, __builtin_inf()), bound_hash(n) {}
+
+    operator Shortlists() {
+        i64 n = (i64)bound.size(), n_listed = n ? (i64)ids.size() / n : 0;
+        return {{ids.data(), n, n_listed}, {similarities.data(), n, n_listed}, {bound.data(), n}, {bound_hash.data(), n}};
+    }
+
+private:
+    std::vector<i32> ids;
+    std::vector<f64> similarities, bound;
+    std::vector<u64> bound_hash;
+};
+
 // The list of one region while it is searched anew: begin, add, end.
 class Shortlist {
 public:

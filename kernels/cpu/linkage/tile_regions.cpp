@@ -91,10 +91,10 @@ template <typename Weight>
 class TileSearch {
 public:
     TileSearch(const RegionTiles& tiles_, const State& state_, const RowIndex& index_, const Longest& large_,
-               const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists)
+               const Histograms& of_, const Diagonal<Weight>& by_, const Shortlists& lists, Marks& marks_)
         : tiles(tiles_), state(state_), offsets(index_.offsets), large(large_), of(of_), by(by_),
           exact{of, by.weights.data, by.n_clusterings}, held(by.n_clusters()), list(lists), best(lists.n_listed()),
-          seen(state.into.size), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
+          seen(marks_), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
           reach(tiles.n_groups() * FLOAT_LANES), worth(by.n_clusters()) {
         i64 most_blocks = 0;
         for (i64 t = 0; t < tiles.n_tiles(); ++t) most_blocks = std::max(most_blocks, tiles.blocks[t + 1] - tiles.blocks[t]);
@@ -127,7 +127,7 @@ private:
         least = list.begin(a);
         candidates.clear();
         best.forget();
-        seen[a] = ++n_searched;
+        seen.begin(a);
         held.lay(of, a);
         all_exact = are_exact(of.size[a], by.n_clusterings, by.whole());
         scale = write_entries();
@@ -143,17 +143,21 @@ private:
     // The smallest reach of a tile whose regions can enter the list.
     f32 limit_of_list() const { return std::max(SMALLEST, (f32)(least * to_reach)); }
 
-    // A group or a tile is skipped
-    // - in this band, if it promises less than the band: others come first, whose regions may raise the limit;
-    // - for ever, if it promises less than the similarity that as many regions as the list holds surely have.
+    // What a search skips, because K regions surely have a similarity of at least `least`:
+    // case 1: a group of tiles whose reach is below the limit. In this band, which begins with what promises most, others come
+    //         first, whose regions may raise `least`; for ever, once the bands are below the limit of the list;
+    // case 2: a tile whose reach is below the limit, in the same two senses;
+    // case 3: a row with fewer units than the floor: no region is more similar than its most similar row;
+    // case 4: a region whose rows have fewer units than `least` in the mean: their sums are upper bounds;
+    // case 5: a candidate whose upper bound is below the `least` of the end.
     void visit_band(f32 low) {
         f32 limit = std::max(low, limit_of_list());
         for (i64 g = 0; g < tiles.n_groups(); ++g) {
-            if (of_groups[g] < limit) continue;
+            if (of_groups[g] < limit) continue;  // case 1
             if (!reached[g]) reach_group(g);
             f32* own = &reach[g * FLOAT_LANES];
-            each_bit(at_least<FLOAT_LANES>(own, limit), [&](i64 i) {
-                if (own[i] < limit) return;  // the limit has risen meanwhile
+            each_bit(at_least<FLOAT_LANES>(own, limit), [&](i64 i) {  // case 2
+                if (own[i] < limit) return;  // case 2, as the limit has risen meanwhile
                 own[i] = -1;                 // a tile is visited only once
                 visit(g * FLOAT_LANES + i);
                 if (prove()) limit = std::max(low, limit_of_list());
@@ -188,15 +192,15 @@ private:
         i64 at = tiles.rows_to[t], n_rows = tiles.rows_to[t + 1] - at;
         u16 floor_here = floor;
         for (i64 first = 0; first < n_rows; first += LANES) {
-            u64 hits = at_least<LANES>(&sums[first], floor_here);
+            u64 hits = at_least<LANES>(&sums[first], floor_here);  // case 3
             if (n_rows - first < LANES) hits &= (1ull << (n_rows - first)) - 1;
             each_bit(hits, [&](i64 i) { look_at(tiles.part_of[at + first + i], at, enough); });
         }
     }
 
     void visit_large(i64 r) {
-        if (seen[r] == n_searched) return;
-        seen[r] = n_searched;
+        if (seen.has(r)) return;
+        seen.add(r);
         f64 similarity = similarity_with(r);
         best.take((u32)(similarity * to_score));
         list.add_similar(r, similarity);
@@ -206,10 +210,10 @@ private:
     // since the tiles were built, the similarity is computed immediately, from its histogram.
     void look_at(i64 part, i64 at, f64 enough) {
         i64 r = state.now(tiles.rows.regions[part]), size = tiles.part_sizes[part];
-        if (seen[r] == n_searched) return;
+        if (seen.has(r)) return;
         f64 total = total_units(part, at);
-        if (total < enough * (f64)size) return;
-        seen[r] = n_searched;
+        if (total < enough * (f64)size) return;  // case 4
+        seen.add(r);
         bool grown = size != of.size[r];
         if (grown || all_exact) {
             f64 similarity = grown ? similarity_with(r) : exact.mean((Weight)(i64)total, a, r);
@@ -245,7 +249,7 @@ private:
     // Insert the candidates with at least `enough` units.
     void list_candidates(f64 enough) {
         for (const Candidate& one : candidates)
-            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));
+            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));  // else case 5
         candidates.clear();
     }
 
@@ -303,8 +307,7 @@ private:
     BestScores<u32> best;
     std::vector<Candidate> candidates;  // regions whose scores are upper bounds
     std::vector<Entry> entries;
-    std::vector<i32> seen;  // number of the search in which a region was last met
-    i32 n_searched = 0;
+    Marks& seen;
     std::vector<f32> of_groups;
     std::unique_ptr<bool[]> reached;
     Aligned<f32> reach;  // (groups, 16)
@@ -339,7 +342,7 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
             blocks.push_back(blocks.back() + (rows_to.back() - rows_to[rows_to.size() - 2] + LANES - 1) / LANES);
     }
     for (i64 i = 0; i < rows.n_regions(); ++i) {
-        part_sizes.push_back(regions.size[rows.regions[i]]);
+        part_sizes.push_back(Histograms(regions).size[rows.regions[i]]);
         part_of.insert(part_of.end(), rows.ends[i] - rows.begin(i), i);
     }
     labels = labels_of(rows, rows_to, blocks, index);
@@ -347,31 +350,36 @@ RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& m
     over_groups = over_groups_of(ceilings, n_clusters);
 }
 
+std::unique_ptr<Marks> TileMemory::take() {
+    std::lock_guard lock(mutex);
+    if (unused.empty()) return std::make_unique<Marks>(n_regions);
+    std::unique_ptr<Marks> marks = std::move(unused.back());
+    unused.pop_back();
+    return marks;
+}
+
+void TileMemory::give_back(std::unique_ptr<Marks> marks) {
+    std::lock_guard lock(mutex);
+    unused.push_back(std::move(marks));
+}
+
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists) {
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileMemory& memory) {
+    memory.large.lay(regions, now(tiles.large, state));
     return std::visit([&]<typename Weight>(const Diagonal<Weight>& by) {
-        Longest large(regions, now(tiles.large, state), by.n_clusters(), state.into.size);
         std::atomic<i64> compared{0};
         in_threads(queries.size, QUERY_NS, [&](Ranges& ranges) {
-            TileSearch<Weight> search(tiles, state, index, large, regions, by, lists);
+            std::unique_ptr<Marks> marks = memory.take();
+            TileSearch<Weight> search(tiles, state, index, memory.large, regions, by, lists, *marks);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     look();
                     compared += search.rebuild(queries[i]);
                 }
+            memory.give_back(std::move(marks));
         });
         return compared.load();
     }, diagonal);
-}
-
-i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes) {
-    RegionTiles tiles(active, members, index, regions, diagonal, sizes);
-    std::vector<i64> into(lists.ids.rows);
-    std::iota(into.begin(), into.end(), 0);
-    State state{};
-    state.into = {into.data(), (i64)into.size()};
-    return search_tiles(tiles, queries, state, index, regions, diagonal, lists);
 }
 
 }  // namespace gpuens

@@ -13,21 +13,17 @@
 // parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is near, the union that
 // contains it now takes its place.
 //
-// Searches for many regions together, as in search_regions and search_rows, must visit every tile that any of these regions
+// Searches for many regions together, as in search_rows, must visit every tile that any of these regions
 // needs; this search visits only the tiles that one region needs.
 #pragma once
 
+#include <mutex>
+
 #include "linkage/ceilings.h"
 #include "linkage/members.h"
-#include "linkage/rounds.h"
+#include "linkage/average.h"
 
 namespace gpuens {
-
-// Sizes of tiles; tests make them small.
-struct TileSizes {
-    i64 rows = 64;               // in a tile at most, or a multiple of as many where there are many rows
-    i64 most_ceilings = 1 << 26;  // in all tiles together
-};
 
 // Labels of tiles: for each block of 64 rows and each clustering, the 64 labels are adjacent.
 using TileLabels = std::variant<Aligned<u8>, Aligned<u16>, Aligned<u32>>;
@@ -55,12 +51,38 @@ private:
                 const Regions& regions, i64 n_clusters, TileSizes sizes);
 };
 
+// The regions that a search has met. Marks stay between searches: a round searches for few of many regions.
+class Marks {
+public:
+    explicit Marks(i64 n_regions) : met(n_regions) {}
+
+    void begin(i64 a) { met[a] = ++n_searches; }
+    bool has(i64 r) const { return met[r] == n_searches; }
+    void add(i64 r) { met[r] = n_searches; }
+
+private:
+    std::vector<i32> met;  // the number of the search in which each region was last met
+    i32 n_searches = 0;
+};
+
+// What searches in tiles keep in between.
+struct TileMemory {
+    TileMemory(i64 n_regions_, i64 n_clusters) : n_regions(n_regions_), large(n_regions, n_clusters) {}
+
+    // Marks for a thread, until it gives them back.
+    std::unique_ptr<Marks> take();
+    void give_back(std::unique_ptr<Marks> marks);
+
+    i64 n_regions;
+    Longest large;  // the dense histograms of large regions
+
+private:
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Marks>> unused;
+};
+
 // Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons.
 i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
-                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
-
-// The same with new tiles.
-i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
-                     const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes);
+                 const Regions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileMemory& memory);
 
 }  // namespace gpuens

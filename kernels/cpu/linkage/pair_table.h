@@ -1,18 +1,30 @@
-// Rounds of average linkage with a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
-#include <algorithm>
+// Nearest regions by a table of all pairs of regions (rounds.h), for ensembles of many clusterings whose bounds exclude little.
+//
+// If bounds exclude few tiles, every search compares a region with all rows, and a region is searched several times. A table of
+// the mean similarity of every two regions needs only one comparison of every two rows: the sums of a union follow from the sums
+// of its parts, |A u B| s(A u B, R) = |A| s(A, R) + |B| s(B, R).
+//
+// The table (n, n) holds 16-bit numbers of units, similarities rounded up (units.h), in 2 n^2 bytes. A region that has not merged
+// keeps its own table row. When two regions merge, their two table rows together hold the 32-bit sums of the union, half of the
+// columns in each row. Columns always belong to the n initial regions; a search adds up, for each region, the columns of the
+// initial regions in it (pair_sums.h).
+//
+// The number of units bounds a similarity from above and, minus `slack` and the rounding of sums, from below. Each region has a
+// list of the regions nearest by units, and a bound on all regions outside the list. If more than one candidate for the nearest
+// region is left, exact similarities from histograms decide, so that no bit of a result depends on the table. A candidate is
+// skipped if its upper bound is below an exact similarity already computed.
+#pragma once
 
-#include "linkage/pair_sums.h"
-#include "linkage/primitives.h"
-#include "linkage/unions.h"
 #include "lanes.h"
-#include "parallel.h"
+#include "linkage/pair_sums.h"
+#include "linkage/rounds.h"
+#include "linkage/units.h"
 
 namespace gpuens {
 
-namespace {
+namespace tabled {
 
 constexpr i64 LAID = 1 << 22;  // largest number of counts in dense histograms
-constexpr f64 LOOK_UP_NS = 500, COLUMN_NS = .5, SIMILARITY_NS = 500;
 constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
 
 using Flags = std::vector<char>;  // of several threads, which may not share a byte
@@ -237,70 +249,80 @@ private:
     Aligned<f32> uppers;
 };
 
+}  // namespace tabled
+
 template <typename Weight>
-class TableRounds {
+class PairTable {
 public:
-    TableRounds(const Members& members, const Regions& regions, Vector<const Weight> weights, i64 n_clusterings,
-                const State& state_, const UnitTable& given)
-        : state(state_), unions(regions, members), merged(state.current().size),
-          table{PairSums(given.units, given.slack, sizes(regions)), {regions, weights.data, n_clusterings},
-                LongUnions(state.current().size, weights.size), std::vector<i64>(state.active.size, -1),
-                {state.current().begin(), state.current().end()}, given.unit, weights.size},
-          lists(state.current().size, given.n_listed) {
+    // A table of the regions left, in the order of these; known nearest regions are kept.
+    PairTable(State& state_, Regions& regions_, const Members& members, const RowIndex& index, const Diagonal<Weight>& by,
+              i64 n_listed)
+        : state(state_), regions(regions_), merged(state.n_left()),
+          units(units_of(state.left(), members, index, regions, by)),
+          table{PairSums(units.of_pairs(), units.slack, sizes()), {regions, by.weights.data, by.n_clusterings},
+                tabled::LongUnions(state.n_left(), by.n_clusters()), std::vector<i64>(state.into.size(), -1), state.left(),
+                units.unit, by.n_clusters()},
+          lists(state.n_left(), n_listed) {
         for (std::size_t p = 0; p < table.ids.size(); ++p) table.place[table.ids[p]] = (i64)p;
     }
 
-    i64 run(const std::function<void(i64)>& report) {
-        i64 rounds = 0, n_searches = 0;
-        Pace pace;
-        for (; state[State::ACTIVE] > 0; ++rounds) {
-            look();
-            if (pace.due()) call_python(report, state[State::MERGES]);
-            i64 searched = find_nearest();
-            n_searches += searched;
-            // rounding errors made the nearest regions form a cycle
-            if (state[State::PAIRS] == 0 && !searched) pair_best_of_all();
-            merge();
-        }
-        end_rounds(state, rounds);
-        return n_searches;
-    }
+    i64 searches = 0;
 
-private:
-    std::vector<i64> sizes(const Regions& of) const {
-        std::vector<i64> sizes;
-        for (i64 a : state.current()) sizes.push_back(of.size[a]);
-        return sizes;
-    }
-
-    // Find the nearest region of each active region after the last round's merges; return the number of searches.
-    i64 find_nearest() {
-        Vector<const i64> active = state.current();
-        Flags unknown(active.size);
-        in_threads(active.size, LOOK_UP_NS, [&](Ranges& ranges) {
-            Chooser<Weight> chooser(table);
+    i64 find() {
+        const std::vector<i64>& active = state.left();
+        tabled::Flags unknown(active.size());
+        in_threads((i64)active.size(), LOOK_UP_NS, [&](Ranges& ranges) {
+            tabled::Chooser<Weight> chooser(table);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) unknown[i] = look_up(active[i], chooser);
         });
-        std::vector<i64> queries, places, size;
-        for (i64 i = 0; i < active.size; ++i) {
+        std::vector<i64> queries;
+        for (std::size_t i = 0; i < active.size(); ++i)
             if (unknown[i]) queries.push_back(active[i]);
-            places.push_back(table.place[active[i]]);
-            size.push_back(table.exact.of.size[active[i]]);
-        }
-        if (!queries.empty()) search(queries, places, size);
+        if (!queries.empty()) search(queries);
         std::fill(merged.begin(), merged.end(), 0);
-        over_ranges(active.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
-            for (i64 i = begin; i < end; ++i) {
-                i64 a = active[i], b = state.nearest[a];
-                if (b > a && state.nearest[b] == a) state.nearest_similarity[a] = table.exact(a, b);
-            }
-        });
+        searches += (i64)queries.size();
         return (i64)queries.size();
     }
 
+    const std::vector<i64>& found() { return state.left(); }
+
+    void settle(Vector<const i64> some) {
+        over_ranges(some.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
+            for (i64 i = begin; i < end; ++i) {
+                i64 a = some[i];
+                if (state.nearest[a] >= 0) state.nearest_similarity[a] = table.exact(a, state.nearest[a]);
+            }
+        });
+    }
+
+    void retire(i64 a) { regions.retire(a); }
+
+    void unite() {
+        Vector<const i64> kept = state.last_kept(), absorbed = state.last_absorbed();
+        regions.unite(kept, absorbed);
+        table.exact.of = regions;
+        for (i64 i = 0; i < kept.size; ++i) {
+            i64 p = table.place[kept[i]], q = table.place[absorbed[i]];
+            merged[p] = merged[q] = 1;
+            table.longest.unite(p, q, table.exact.of, kept[i], 2 * table.exact.n_clusterings);
+        }
+        over_ranges(kept.size, COLUMN_NS * (f64)table.sums.n_columns(), [&](i64 begin, i64 end) {
+            for (i64 i = begin; i < end; ++i) table.sums.unite(table.place[kept[i]], table.place[absorbed[i]]);
+        });
+    }
+
+private:
+    static constexpr f64 LOOK_UP_NS = 500, COLUMN_NS = .5, SIMILARITY_NS = 500;
+
+    std::vector<i64> sizes() {
+        std::vector<i64> sizes;
+        for (i64 a : state.left()) sizes.push_back(Histograms(regions).size[a]);
+        return sizes;
+    }
+
     // Update the list of region a by the last round's merges. Returns whether it does not tell the nearest region.
-    bool look_up(i64 a, Chooser<Weight>& chooser) {
+    bool look_up(i64 a, tabled::Chooser<Weight>& chooser) {
         i64 p = table.place[a], n = lists.n_listed, kept = 0;
         i64& nearest = state.nearest[a];
         if (nearest == UNKNOWN || merged[p]) {
@@ -327,14 +349,19 @@ private:
         }
         std::fill(near + kept, near + n, -1);
         if (!gone) return false;
-        nearest = kept ? decide(a, table, lists, chooser) : UNKNOWN;
+        nearest = kept ? tabled::decide(a, table, lists, chooser) : UNKNOWN;
         return nearest == UNKNOWN;
     }
 
-    void search(const std::vector<i64>& queries, const std::vector<i64>& places, const std::vector<i64>& size) {
+    void search(const std::vector<i64>& queries) {
+        std::vector<i64> places, size;
+        for (i64 a : state.left()) {
+            places.push_back(table.place[a]);
+            size.push_back(table.exact.of.size[a]);
+        }
         PairSums::Columns columns = table.sums.columns_of(places, size);
         in_threads((i64)queries.size(), COLUMN_NS * (f64)table.sums.n_columns(), [&](Ranges& ranges) {
-            TableSearch<Weight> search(table, places, columns, lists);
+            tabled::TableSearch<Weight> search(table, places, columns, lists);
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     look();
@@ -343,75 +370,12 @@ private:
         });
     }
 
-    void pair_best_of_all() {
-        std::vector<f64> similarities;
-        for (i64 a : state.current()) {
-            i64 b = state.nearest[a];
-            similarities.push_back(b >= 0 ? table.exact(a, b) : state.nearest_similarity[a]);
-        }
-        pair_best(state, state.current(), similarities.data());
-    }
-
-    void merge() {
-        i64 merges = state[State::MERGES];
-        Vector<const i64> live = state.current();
-        i64 n_entries = entries_of(unions.length(), live);
-        pair_up(state);
-        std::swap(state.active, state.survivors);
-        i64 pairs = state[State::PAIRS];
-        Vector<const i64> kept{state.kept.data + merges, pairs}, absorbed{state.absorbed.data + merges, pairs};
-        unions.unite(live, kept, absorbed, n_entries);
-        table.exact.of = unions.regions;
-        for (i64 i = 0; i < pairs; ++i) {
-            i64 p = table.place[kept[i]], q = table.place[absorbed[i]];
-            merged[p] = merged[q] = 1;
-            table.longest.unite(p, q, table.exact.of, kept[i], 2 * table.exact.n_clusterings);
-        }
-        over_ranges(pairs, COLUMN_NS * (f64)table.sums.n_columns(), [&](i64 begin, i64 end) {
-            for (i64 i = begin; i < end; ++i) table.sums.unite(table.place[kept[i]], table.place[absorbed[i]]);
-        });
-    }
-
-    State state;
-    Unions unions;
-    Flags merged;  // whether the region at each place has merged since lists were updated
-    Table<Weight> table;
-    NearLists lists;
+    State& state;
+    Regions& regions;
+    tabled::Flags merged;  // whether the region at each place has merged since lists were updated
+    Units units;
+    tabled::Table<Weight> table;
+    tabled::NearLists lists;
 };
-
-}  // namespace
-
-i64 link_by_table(Members members, Regions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
-                  UnitTable table, const std::function<void(i64)>& report) {
-    return std::visit([&]<typename Weight>(Vector<const Weight> worth) {
-        return TableRounds<Weight>(members, regions, worth, n_clusterings, state, table).run(report);
-    }, weights);
-}
-
-void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
-                 Matrix<f64> bounds) {
-    std::vector<i64> sizes(size.begin(), size.end());
-    PairSums sums(table.units, table.slack, sizes);
-    for (i64 i = 0; i < merges.rows; ++i) {
-        sums.unite(merges[i][0], merges[i][1]);
-        sizes[merges[i][0]] += sizes[merges[i][1]];
-        sizes[merges[i][1]] = 0;
-    }
-    std::vector<i64> places, of_places;
-    for (i64 p = 0; p < size.size; ++p)
-        if (sizes[p]) {
-            places.push_back(p);
-            of_places.push_back(sizes[p]);
-        }
-    PairSums::Columns columns = sums.columns_of(places, of_places);
-    Aligned<f32> uppers(sums.n_columns());
-    for (i64 i = 0; i < pairs.rows; ++i) {
-        i64 p = pairs[i][0], q = pairs[i][1];
-        f64 upper = sums.upper(p, q, sizes[p], sizes[q]);
-        sums.bound_all(p, sizes[p], columns, uppers.data());
-        bounds[i][0] = std::min(upper, (f64)uppers[q]);
-        bounds[i][1] = sums.lower(std::max(upper, (f64)uppers[q]), p, q);
-    }
-}
 
 }  // namespace gpuens

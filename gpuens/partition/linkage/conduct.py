@@ -1,0 +1,144 @@
+"""How average linkage goes about its work on the CPU: sizes and memory. No choice changes a result."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.rows import Rows
+from gpuens.partition.linkage.comparisons import CANDIDATES, LANES, LONG_BATCH, TABLE, chunks_of
+from gpuens.partition.linkage.nearest import TILE, NearestIndex, bytes_needed
+from gpuens.runtime import device as devices
+
+N_LISTED = 16  # regions in a list
+CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
+GROUP = 16  # tiles in a group
+FOLLOWER = 96  # bytes of each region for its followers
+NODES = 2  # nodes of heaps of followers, for each region
+RETAINED = 2  # memory of a thread divided by the scratch of a search: allocators keep what threads free
+MOST_OF_TABLE = 2**30  # largest size of a table of pairs in bytes
+PAIR = 64  # cost of a pair of rows in a table in addition to its label comparisons, in label comparisons
+LISTED = 16  # regions in a list of a table
+WEIGHTS = 2.0**-10  # smallest weight that units of a table can represent, divided by the largest weight
+FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
+KINDS = "tiles", "rows"  # kinds of search (kernels/cpu/linkage/searches.h)
+
+_only: ContextVar[int | None] = ContextVar("only", default=None)
+
+
+@contextmanager
+def only(kind: str) -> Iterator[None]:
+    """Use only one kind of search, "tiles" or "rows", in the with block."""
+    token = _only.set(KINDS.index(kind))
+    try:
+        yield
+    finally:
+        _only.reset(token)
+
+
+class Conduct(NamedTuple):
+    """The share of comparisons of the first lists, sizes of tiles, a kind of search, nodes, and terms of a table."""
+
+    left: float
+    tiles: tuple[int, int]
+    only: int | None
+    n_nodes: int
+    table: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, index: NearestIndex, room: int) -> "Conduct":
+        n_rows, n_clusterings = index.rows.shape
+        left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
+        table = most_regions(room), comparisons_of_table(n_rows, n_clusterings), LISTED
+        return cls(left, (TILE, CEILINGS), _only.get(), NODES * n_rows, table)
+
+
+class RowIndex(NamedTuple):
+    """The rows of a `NearestIndex`, and its chunks for tables of bytes and of 16-bit words, for searches in C++."""
+
+    rows: np.ndarray
+    place: np.ndarray
+    sizes: np.ndarray
+    offsets: np.ndarray
+    of_bytes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    of_words: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, index: NearestIndex) -> "RowIndex":
+        starts = index.starts
+        of_bytes, of_words = ((starts, *chunks_of(starts, itemsize)) for itemsize in (1, 2))
+        return cls(index.rows, index.place, index.sizes, index.offsets, of_bytes, of_words)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def n_listed(rows: Rows) -> int:
+    return min(N_LISTED, max(1, len(rows) - 1))
+
+
+def bytes_of_lists(rows: Rows) -> int:
+    """Return the largest number of bytes that lists, histograms and searches by rows take."""
+    n_rows, n_clusters = len(rows), rows.n_clusters
+    # an entry takes 8 bytes, and half of the arena may be empty; on a GPU there are two arenas while histograms move
+    arenas = 1 if rows.device == "cpu" else 2
+    needed = bytes_needed(rows.codes, n_clusters, n_listed(rows)) + n_rows * (arenas * 16 * rows.n_clusterings + 112)
+    if rows.device != "cpu":
+        return needed + 32 * n_rows
+    return needed + RETAINED * devices.n_threads() * max(4 * LANES * n_clusters, _bytes_of_thread(n_rows, n_clusters))
+
+
+def _bytes_of_thread(n_rows: int, n_clusters: int) -> int:
+    """Return the largest number of bytes that a thread takes in searches by rows: a table, sums, and candidates."""
+    table = 2 * LANES * n_clusters
+    n_sums = min(n_rows, LONG_BATCH) if table > TABLE else LANES
+    return table + 8 * n_clusters + LANES * (4 * n_sums + 16 * CANDIDATES)
+
+
+def bytes_of_tiles(codes: np.ndarray, n_clusters: int) -> int:
+    """Return the largest number of bytes that tiles, a search in them, and followers take."""
+    n_rows, n_clusterings = map(int, codes.shape)
+    tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // GROUP + n_clusters
+    ceilings = (GROUP + 1) * tiles
+    seen = 4 * (devices.n_threads() + 1)
+    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen + FOLLOWER) + ceilings
+
+
+# --- a table of all pairs ---------------------------------------------------------------------------------------------
+
+
+def room_for_table(rows: Rows, weights: np.ndarray) -> int:
+    """Return the number of bytes available for a table of pairs; 0 if weights differ too much for the table's units."""
+    if weights.min() < WEIGHTS * weights.max():
+        return 0
+    needed = bytes_of_lists(rows) + bytes_of_tiles(rows.codes, rows.n_clusters)
+    return min(MOST_OF_TABLE, devices.memory_budget() - needed)
+
+
+def pays_at_once(index: Any, room: int) -> bool:
+    """Return whether a table of all pairs of rows fits the memory and costs less than lists, as bounds save little."""
+    n_rows, n_clusterings = index.codes.shape
+    return (
+        n_rows >= FEWEST
+        and bytes_of_table(n_rows) <= room
+        and comparisons_of_table(n_rows, n_clusterings) < n_rows**2 * n_clusterings
+    )
+
+
+def bytes_of_table(n_regions: int) -> int:
+    """Return the number of bytes of a table of ``n_regions`` regions."""
+    return 2 * n_regions * (-(-n_regions // LANES) * LANES)
+
+
+def most_regions(n_bytes: int) -> int:
+    """Return the largest number of regions whose table takes at most so many bytes."""
+    square = isqrt(max(0, n_bytes) // 2) // LANES * LANES  # the largest table without padding
+    return max(square, n_bytes // 2 // (square + LANES))
+
+
+def comparisons_of_table(n_rows: int, n_clusterings: int) -> int:
+    """Return the cost, in label comparisons, of a table of regions that have ``n_rows`` rows in total."""
+    return n_rows**2 // 2 * (n_clusterings + PAIR)
