@@ -126,7 +126,7 @@ def _draws_in(columns: Sequence[Any]) -> int:
     if len(columns) < FEWEST_OBJECTS:
         return 0
     if isinstance(columns, np.ndarray):
-        first: Sequence[Any] = columns[:, :COMPARED]  # type: ignore[assignment]
+        first: Sequence[Any] = columns[:, :COMPARED]
     else:
         first = [_at(column, slice(COMPARED)) for column in columns]
     if _largest_in_order(first) is None:
