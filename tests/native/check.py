@@ -67,8 +67,6 @@ TESTS_OF_LEVELS = [*(f"tests/test_{name}.py" for name in (
     "contingency.py::test_one_clustering_against_all",
     "kernels.py::test_neighbors_in_each_cluster_by_labels_and_by_bits", "spatial.py::test_rows_of_regions_are_means",
 ))]  # fmt: skip
-# primitives that no CPU's fit calls: `average_linkage` has these searches in itself, and benchmarks measure them alone
-MEASURED_ALONE = ["search_regions", "search_rows", "search_tiles"]
 NOT_OF_LEVELS = ["memory", "signal", "other_types", "emulated", "cuda", "crash"]  # words in names of other tests
 
 
@@ -221,7 +219,7 @@ def of_levels() -> tuple[bool, str]:
             text=True,
         )  # fmt: skip
         primitives = {name for name in dir(native.cpu) if callable(getattr(native.cpu, name)) and name[0] != "_"}
-        missed = primitives - {*NOT_COMPARED, *MEASURED_ALONE, *os.listdir(folder)}
+        missed = primitives - {*NOT_COMPARED, *os.listdir(folder)}
     if done.returncode:
         print(done.stdout)
     said = f"{', '.join(levels)}: {len(primitives) - len(missed)} primitives, {done.stdout.strip().splitlines()[-1]}"
