@@ -89,7 +89,7 @@ docs: $(VENV)/.has-suite $(VENV)/.has-docs
 release:
 	PYTHON=$(PYTHON) .ci/release $(RELEASE)
 
-check: $(VENV)/.has-suite $(VENV)/.has-check
+check: $(VENV)/.has-suite $(VENV)/.has-check stub
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -105,7 +105,7 @@ check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 check-native: $(VENV)/.has-suite
 	$(BIN)/python tests/native/check.py $(CHECKS)
 
-install: $(VENV)/.has-dev
+install: $(VENV)/.has-dev stub
 
 # the extension, compiled anew where its sources have changed, into gpuens/ (kernels/CMakeLists.txt); BIN may be that of any
 # environment that has nanobind
@@ -118,11 +118,9 @@ native:
 	if [ $$files -gt 0 ]; then echo "compiling $$files files for $(LEVELS:native=this processor), about $$((files * 3 / 2 / $$(getconf _NPROCESSORS_ONLN) + 2)) s"; fi && \
 	$(CMAKE) --build $$tag -- --quiet && $(CMAKE) --install $$tag > $$tag/installed
 
-# gpuens/_native.pyi, which says what the extension has; after a change of a bindings.cpp
-stub: native
-	$(BIN)/python -m nanobind.stubgen --quiet --import . --output-file gpuens/_native.pyi \
-		--module $$($(BIN)/python -c 'from gpuens.runtime.native import cpu; print(cpu.__name__)')
-	$(BIN)/ruff format --quiet gpuens/_native.pyi
+# gpuens/_native.pyi, by which mypy and editors know the extension as it is
+stub: $(VENV)/.installed
+	$(BIN)/python kernels/stub.py gpuens/_native*.so gpuens/_native.pyi
 
 # docs/public_names.txt, after a change of a public name or signature
 names: $(VENV)/.has-suite
@@ -153,4 +151,4 @@ $(VENV)/.has-%: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-* gpuens/_native*.so docs/_build docs/generated docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* gpuens/_native* docs/_build docs/generated docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache

@@ -452,7 +452,7 @@ def linked_from(first_lists):
     index = nearest_index(ensemble.codes, ensemble.offsets, weights, np.ones(4, dtype=np.int64))
     lists, merges = nearest_lists(index, 3), empty_merges(3)
     first_lists(lists)
-    diagonal = weights, *bounding_weights(weights), 3
+    diagonal = cpu.Diagonal(weights, *bounding_weights(weights), 3)
     columns = np.ascontiguousarray(ensemble.codes.T)
     cpu.link_diagonal(columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, 0), merges, lambda n: None)
     return [part.tolist() for part in merges]

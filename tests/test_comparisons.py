@@ -5,13 +5,14 @@ import pytest
 from conftest import structured_labels
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.partition.linkage.comparisons import LANES, aligned_zeros
+from gpuens.partition.linkage.comparisons import aligned_zeros
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
+from gpuens.runtime.native import cpu
 
 FLOAT_LANES = 16
 
 
-@pytest.mark.parametrize(("lanes", "dtype"), [(LANES, np.uint8), (LANES, np.uint16), (FLOAT_LANES, np.float32)])
+@pytest.mark.parametrize(("lanes", "dtype"), [(cpu.LANES, np.uint8), (cpu.LANES, np.uint16), (FLOAT_LANES, np.float32)])
 def test_rows_of_a_table_begin_where_cache_lines_do(lanes, dtype):
     tables = [aligned_zeros(n, lanes, dtype) for n in (1, 3, 500)]
     assert [table.shape for table in tables] == [(1, lanes), (3, lanes), (500, lanes)]
@@ -27,7 +28,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
 
     Matches in 300 clusterings exceed a byte.
     """
-    sizes("comparisons", LABELS=1, CHUNK=LANES * 20, WHOLE=1)
+    sizes("comparisons", LABELS=1, CHUNK=cpu.LANES * 20, WHOLE=1)
     labels = np.unique(structured_labels(300, n_clusterings, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
     labels[0] = labels[1] = 0  # rows 0 and 1 differ only in their last label
     labels[1, -1] = 1

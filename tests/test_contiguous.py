@@ -9,7 +9,8 @@ import gpuens as ge
 from gpuens.labels.edges import Edges
 from gpuens.labels.graph import Graph
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.contiguous import SparseRows, contiguous_groups, contiguous_merges, sums_of
+from gpuens.partition.linkage.contiguous import contiguous_groups, contiguous_merges, sums_of
+from gpuens.runtime.native import cpu
 
 HUB = 64  # neighbours; a region with more of them is a hub
 
@@ -39,7 +40,7 @@ def drawn_pairs(kind, n, rng):
 def sparse_rows(table):
     """Return the entries of a table (G, N_c) of whole numbers that are not 0."""
     starts = np.concatenate([[0], np.cumsum((table != 0).sum(axis=1))])
-    return SparseRows(starts, np.nonzero(table)[1].astype(np.int32), table[table != 0])
+    return cpu.SparseRows(starts, np.nonzero(table)[1].astype(np.int32), table[table != 0])
 
 
 def drawn_table(rng, n, counts):
@@ -90,7 +91,7 @@ def test_unions_of_many_neighbours_are_not_scored_again_at_each_merge(kind, rows
     labels = np.arange(n)[:, None] if rows == "apart" else (np.arange(n) > 0)[:, None] * np.ones((1, 3), np.int64)
     if rows == "drawn":
         labels = rng.integers(9, size=(n, 5)) + 9 * np.arange(5)
-    entries = SparseRows(
+    entries = cpu.SparseRows(
         np.arange(n + 1) * labels.shape[1], labels.ravel().astype(np.int32), np.ones(labels.size, np.int32)
     )
     _, absorbed, _ = contiguous_merges(

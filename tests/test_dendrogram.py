@@ -108,7 +108,7 @@ def test_a_signal_ends_the_sort_of_many_merges(prepared):
     """Before its result is written."""
     n = 6_000_000
     kept, absorbed, similarities = np.zeros(n, dtype=int), np.arange(1, n + 1), np.random.default_rng(0).random(n)
-    merges = np.full(n, -1), np.full(n, -1), np.empty(n)
+    merges = cpu.Merges(np.full(n, -1), np.full(n, -1), np.empty(n))
     prepared(count_and_interrupt(), threading.main_thread().ident)
     with pytest.raises(KeyboardInterrupt):
         cpu.sort_merges(kept, absorbed, similarities, merges)

@@ -14,7 +14,7 @@ import pytest
 from gpuens.distributed import traffic
 from gpuens.kmeans.lloyd import MOST_ITERATIONS
 from gpuens.partition.linkage import nearest
-from gpuens.partition.linkage.average import N_LISTED
+from gpuens.partition.linkage.conduct import N_LISTED
 from gpuens.reduction.core_groups import words_of
 from gpuens.runtime import checks
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.counting import over_cells
 from gpuens.contingency.kernel import count_dense
 from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.labels.ensemble import Ensemble
@@ -119,11 +119,11 @@ def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_
     offsets, n_found, n_clusters = rows.offsets, 0, rows.n_clusters
     parts = [(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
 
-    def keep(found: Cells) -> None:
+    def keep(found: cpu.Cells) -> None:
         nonlocal n_found
         end = found.starts[-1]
         second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
-        parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.cols[:end]))
+        parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.columns[:end]))
         n_found += 2 * int(end)  # approximate: if two threads add at once, one addition may be lost
         if n_found > most:
             raise _TooManyError

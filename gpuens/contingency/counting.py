@@ -1,7 +1,7 @@
 """The cells of the tables of all pairs of clusterings, each table processed once (`over_cells`)."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,23 +15,11 @@ MARKED_CLUSTERINGS = 8  # fewest clusterings for which counting by bits pays off
 MARKED_BYTES = 2**26  # most bytes of the bits of all clusters
 
 
-class Cells(NamedTuple):
-    """The non-empty cells of the tables of one clustering with several later clusterings, in row-major order.
+def over_cells(labels: Labels, w: Any, work: Callable[[cpu.Cells], Any]) -> None:
+    """Call ``work`` in threads on the cells of all pairs of clusterings, with each pair in exactly one call.
 
-    The table of clusterings ``i`` and ``first + p`` has entries starts[p] … starts[p + 1] - 1 of ``rows``, ``cols`` and
-    ``counts``. The arrays are used again after the call that receives them.
+    The arrays of cells (kernels/cpu/intersections.h) are used again after the call that receives them.
     """
-
-    i: int
-    first: int
-    starts: np.ndarray
-    rows: np.ndarray
-    cols: np.ndarray
-    counts: np.ndarray
-
-
-def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
-    """Call ``work`` in threads on the cells of all pairs of clusterings, with each pair in exactly one call."""
     if labels.device != "cpu":
         for batch in batches(labels):
             _over_counted(labels, batch, w, work)
@@ -42,15 +30,15 @@ def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
     marks = w is None and len(n_clusters) >= MARKED_CLUSTERINGS
     most = min(MARKED_BYTES, devices.memory_budget() // 8) if marks else 0
     matrix = np.ascontiguousarray(labels.matrix)
-    cpu.over_cells(matrix, n_clusters, w, most, lambda found: work(Cells(*found)))
+    cpu.over_cells(matrix, n_clusters, w, most, work)
 
 
-def _over_counted(labels: Labels, pairs: list[tuple[int, int]], w: Any, work: Callable[[Cells], Any]) -> None:
+def _over_counted(labels: Labels, pairs: list[tuple[int, int]], w: Any, work: Callable[[cpu.Cells], Any]) -> None:
     """Call ``work`` in threads on the cells of pairs that the device counts, adjacent dense tables in one call."""
     dense = [pair for pair in pairs if held_dense(labels, *pair)]
     for (i, j), table in count_pairs(labels, sorted(set(pairs) - set(dense)), w).items():
         rows, cols, counts = cells(table)
-        work(Cells(i, j, np.array([0, len(rows)]), rows, cols, counts))
+        work(cpu.Cells(i, j, np.array([0, len(rows)]), rows, cols, counts))
     if not dense:
         return
     starts, *found = count_cells(labels, dense, w)
@@ -60,6 +48,6 @@ def _over_counted(labels: Labels, pairs: list[tuple[int, int]], w: Any, work: Ca
     def run(start: int, stop: int) -> None:
         for low, high in zip(bounds[start:stop], bounds[start + 1 : stop + 1], strict=True):
             parts = (part[starts[low] : starts[high]] for part in found)
-            work(Cells(*dense[low], starts[low : high + 1] - starts[low], *parts))
+            work(cpu.Cells(*dense[low], starts[low : high + 1] - starts[low], *parts))
 
     devices.over_ranges(run, len(bounds) - 1)

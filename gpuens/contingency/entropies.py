@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells
@@ -103,7 +103,7 @@ def _of_tables(some: Distinct, whole: np.ndarray | None, one: float) -> np.ndarr
     terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
     cpu.entropy_terms(one, terms)
 
-    def add(found: Cells) -> None:
+    def add(found: cpu.Cells) -> None:
         n_tables = len(found.starts) - 1
         own = slice(*offsets[found.i : found.i + 2])
         others = slice(offsets[found.first], offsets[found.first + n_tables])

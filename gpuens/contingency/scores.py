@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.contingency.clusters import intersections_of
-from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct, PairScores
 from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells, over_pairs
@@ -97,7 +97,7 @@ def pair_scores(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
     return PairScores(scores, some.of)
 
 
-def place_scores(scores: np.ndarray, found: Cells, values: Any) -> None:
+def place_scores(scores: np.ndarray, found: cpu.Cells, values: Any) -> None:
     """Write the scores of the tables of some cells into a symmetric matrix."""
     others = slice(found.first, found.first + len(found.starts) - 1)
     scores[found.i, others] = scores[others, found.i] = values
@@ -105,7 +105,7 @@ def place_scores(scores: np.ndarray, found: Cells, values: Any) -> None:
 
 def scorer(
     of_table: Callable[[Table], float], total: Any, w: np.ndarray | None
-) -> Callable[[Cells], np.ndarray | list[float]] | None:
+) -> Callable[[cpu.Cells], np.ndarray | list[float]] | None:
     """Return a function that computes ``of_table`` for many tables at once from their cells; None if there is none.
 
     ``total`` is the number of objects, or the sum of their weights ``w``.
@@ -118,7 +118,7 @@ def scorer(
     return None
 
 
-def nmi_of_cells(found: Cells, average: str = "geometric") -> np.ndarray:
+def nmi_of_cells(found: cpu.Cells, average: str = "geometric") -> np.ndarray:
     """Return `nmi_of` for each of the tables (tables,)."""
     numbers = np.empty((len(found.starts) - 1, 3))
     cpu.informations(found, numbers)
@@ -127,7 +127,7 @@ def nmi_of_cells(found: Cells, average: str = "geometric") -> np.ndarray:
     return scores
 
 
-def _ari_of_cells(found: Cells, few: bool) -> np.ndarray | list[float]:
+def _ari_of_cells(found: cpu.Cells, few: bool) -> np.ndarray | list[float]:
     """Return the index of each table; few objects have it from exact products in float64, others from Python's."""
     sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
     cpu.sums_of_squares(found, sums)

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency.counting import Cells
 from gpuens.contingency.scores import nmi_of_cells
 from gpuens.evidence.inputs import checked_inputs
 from gpuens.evidence.overlaps import clusterings_of, overlaps, rows_of
 from gpuens.labels.rows import Rows
+from gpuens.runtime.native import cpu
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -98,7 +98,7 @@ def of_overlaps(shared: "sparse.csr_array", offsets: np.ndarray) -> Agreement:
     clustering, n = clusterings_of(shared, offsets), len(offsets) - 1
     labelled = np.bincount(clustering, weights=counts, minlength=n)
     starts, numbers = shared.indptr[offsets].astype(np.int64), cluster - offsets[clustering]
-    tables = Cells(0, 1, starts, numbers, labels, counts)
+    tables = cpu.Cells(0, 1, starts, numbers, labels, counts)
     places, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
     of_cluster, of_place = np.bincount(cluster, weights=counts), np.bincount(place, weights=counts)
     larger = np.maximum(of_cluster[cluster], of_place[place])

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import sum_of_squares
@@ -133,7 +133,7 @@ def _of_tables(rows: Rows, of_all: list[np.ndarray], some: Distinct) -> tuple[in
     starts = np.concatenate([[0], np.cumsum(np.arange(len(n) - 1, 0, -1))]).astype(np.int64)
     moments = np.zeros((2, starts[-1]))
 
-    def add(found: Cells) -> None:
+    def add(found: cpu.Cells) -> None:
         nonlocal together
         counted: Any = np.zeros((len(found.starts) - 1, 7), dtype=np.float64 if vast else np.int64)
         cpu.sums_of_squares(found, counted)

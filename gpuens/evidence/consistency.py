@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct, PairScores
 from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import ari_of, nmi_of, pair_scores, place_scores, scorer
@@ -112,7 +112,7 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     one = _unit(rows.n_clusterings)
     sums, adding = _of_equal(some, codes, k, one), Lock()
 
-    def add(found: Cells) -> None:
+    def add(found: cpu.Cells) -> None:
         for name, score in of_cells.items():
             if score is not None:
                 place_scores(scores[name], found, score(found))

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuens.evidence.sparse_pairs import has_few_in_common, with_matches
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition.linkage.comparisons import LANES, chunks_of
+from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
@@ -250,7 +250,7 @@ def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
     if not has_few_in_common(rows):
         if rows.device == "cpu":
             checks.check_memory(
-                devices.n_threads() * LANES * _bytes_of_entry(rows.n_clusterings, ignore) * rows.n_clusters,
+                devices.n_threads() * cpu.LANES * _bytes_of_entry(rows.n_clusterings, ignore) * rows.n_clusters,
                 devices.memory_budget(),
                 f"a table of {rows.n_clusters:,} clusters for each of {devices.n_threads()} threads",
                 "pass exact=False, which draws pairs of objects",
@@ -307,7 +307,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     n_bins, wide = (n_clusterings + 1) * (step or 1), exact_counts(int(counts.sum())) is object
     histogram = np.zeros((1 + wide, n_bins), dtype=np.int64)
     chunks, _ = chunks_of(starts, _bytes_of_entry(n_clusterings, ignore))
-    n_blocks = -(-n_rows // LANES)
+    n_blocks = -(-n_rows // cpu.LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
     at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))

@@ -15,7 +15,7 @@ import numpy as np
 from gpuens.labels.graph import Graph
 from gpuens.neighbors.shares import ShareRows
 from gpuens.neighbors.walk import ONE, Shares
-from gpuens.partition.linkage.contiguous import SparseRows, contiguous_merges
+from gpuens.partition.linkage.contiguous import contiguous_merges
 from gpuens.runtime.native import cpu
 
 MANY = 100_000  # number of objects above which pairs merge first
@@ -47,11 +47,11 @@ def regions_of(shares: Shares, graph: Graph, n_regions: int) -> np.ndarray:
         counts = np.bincount(regions)
         if len(counts) < n:
             starts, heads, row_starts, columns, means = left
-            rows = SparseRows(row_starts, columns, np.repeat(counts, np.diff(row_starts)) * means)
+            rows = cpu.SparseRows(row_starts, columns, np.repeat(counts, np.diff(row_starts)) * means)
     if len(counts) <= n_regions:
         return regions
     if rows is None:
-        rows = SparseRows(shares.starts, shares.columns, shares.values.astype(np.int32))
+        rows = cpu.SparseRows(shares.starts, shares.columns, shares.values.astype(np.int32))
     weights = np.ones(shares.n_columns)
     kept, absorbed, _ = contiguous_merges(starts, heads, counts, rows, weights, n_regions)
     number = np.empty(len(counts), dtype=np.int64)

@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "intersections.h"
+#include "records.h"
 
 namespace nanobind::detail {
 
@@ -123,18 +124,62 @@ struct from_tuple {
     }
 };
 
-// Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
-template <typename Count>
-struct type_caster<gpuens::Cells<Count>>
-    : from_tuple<&gpuens::Cells<Count>::i, &gpuens::Cells<Count>::first, &gpuens::Cells<Count>::starts,
-                 &gpuens::Cells<Count>::rows, &gpuens::Cells<Count>::columns, &gpuens::Cells<Count>::counts> {
-    static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
-        capsule owner(new std::shared_ptr<void>(cells.memory),
+// The class of a record in Python and its names of fields, which add_records makes.
+struct RecordClass {
+    const char* name;
+    const char* const* fields;
+    size_t n_fields;
+    PyObject *type = nullptr, *names = nullptr;
+
+    RecordClass(const char* name, const char* const* fields, size_t n_fields);
+};
+
+template <gpuens::Record T>
+inline RecordClass class_of{T::RECORD_NAME, T::FIELD_NAMES, std::size(T::FIELD_NAMES)};
+
+// A field of any type, read from Python or written for it by functions that are compiled once for many records.
+struct FieldReader {
+    void* field;
+    bool (*read)(handle source, void* field, uint8_t flags, cleanup_list* cleanup);
+
+    template <typename T>
+    explicit FieldReader(T* field_) : field(field_), read([](handle source, void* to, uint8_t flags, cleanup_list* cleanup) {
+        return is_member(source, *static_cast<T*>(to), flags, cleanup);
+    }) {}
+};
+
+struct FieldWriter {
+    const void* field;
+    object (*write)(const void* field, const capsule& owner);
+
+    template <typename T>
+    explicit FieldWriter(const T* number) : field(number), write([](const void* from, const capsule&) {
+        return cast(*static_cast<const T*>(from));
+    }) {}
+
+    template <typename T>
+    explicit FieldWriter(const gpuens::Vector<const T>* array) : field(array), write([](const void* from, const capsule& owner) {
+        const auto& vector = *static_cast<const gpuens::Vector<const T>*>(from);
+        return array_over(vector.data, (size_t)vector.size, owner);
+    }) {}
+};
+
+bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags, cleanup_list* cleanup);
+handle write_record(const RecordClass& record, const FieldWriter* fields, const capsule& owner);
+
+template <gpuens::Record T>
+struct type_caster<T> {
+    NB_TYPE_CASTER(T, const_name(T::RECORD_NAME))
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        return read_record(source, class_of<T>, T::template list_fields<FieldReader>(value).data(), flags, cleanup);
+    }
+
+    // Its arrays are in its `memory`.
+    static handle from_cpp(const T& record, rv_policy, cleanup_list*) {
+        capsule owner(new std::shared_ptr<void>(record.memory),
                       [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-        auto array = [&](auto of) { return array_over(of.data, (size_t)of.size, owner); };
-        return make_tuple(cells.i, cells.first, array(cells.starts), array(cells.rows), array(cells.columns),
-                          array(cells.counts))
-            .release();
+        return write_record(class_of<T>, T::template list_fields<FieldWriter>(record).data(), owner);
     }
 };
 

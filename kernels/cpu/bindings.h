@@ -7,6 +7,9 @@ namespace nb = nanobind;
 
 namespace gpuens {
 
+// A named tuple for each record that a bound function takes or returns (arguments.cpp).
+void add_records(nb::module_& m);
+
 void bind_evidence(nb::module_& m);
 void bind_generate(nb::module_& m);
 void bind_io(nb::module_& m);

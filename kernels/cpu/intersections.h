@@ -4,15 +4,15 @@
 #include <memory>
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
 // Those of clusterings `i` and `first + p` are starts[p] ... starts[p + 1] - 1 of rows, columns and counts.
 template <typename Count>
 struct Cells {
-    i64 i, first;
-    Vector<const i64> starts, rows, columns;
-    Vector<const Count> counts;
+    RECORD(Cells, (i64, i), (i64, first), (Vector<const i64>, starts), (Vector<const i64>, rows), (Vector<const i64>, columns),
+           (Vector<const Count>, counts));
     std::shared_ptr<void> memory;  // in which they are until the next ones
 
     i64 tables() const { return starts.size - 1; }

@@ -29,6 +29,7 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("level", [] { return GPUENS_LEVEL; });
     m.def("supported", [] { return supported(GPUENS_LEVEL); });
 
+    add_records(m);
     bind_labels(m);
     bind_evidence(m);
     bind_generate(m);

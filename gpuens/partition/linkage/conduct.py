@@ -4,17 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.comparisons import CANDIDATES, LANES, LONG_BATCH, TABLE, chunks_of
-from gpuens.partition.linkage.nearest import TILE, NearestIndex, bytes_needed
+from gpuens.partition.linkage.comparisons import TABLE, chunks_of
+from gpuens.partition.linkage.nearest import NearestIndex, bytes_needed
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
 N_LISTED = 16  # regions in a list
 CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
+TILE = cpu.TILE_ROWS  # largest number of rows in a tile
 GROUP = 16  # tiles in a group
 FOLLOWER = 96  # bytes of each region for its followers
 NODES = 2  # nodes of heaps of followers, for each region
@@ -39,37 +41,24 @@ def only(kind: str) -> Iterator[None]:
         _only.reset(token)
 
 
-class Conduct(NamedTuple):
-    """The share of comparisons of the first lists, sizes of tiles, a kind of search, nodes, and terms of a table."""
-
-    left: float
-    tiles: tuple[int, int]
-    only: int | None
-    n_nodes: int
-    table: tuple[int, int, int]
+class Conduct(cpu.Conduct):
+    """How a linkage goes about its work (kernels/cpu/linkage/average.h)."""
 
     @classmethod
     def of(cls, index: NearestIndex, room: int) -> "Conduct":
         n_rows, n_clusterings = index.rows.shape
         left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
-        table = most_regions(room), comparisons_of_table(n_rows, n_clusterings), LISTED
-        return cls(left, (TILE, CEILINGS), _only.get(), NODES * n_rows, table)
+        table = cpu.TableTerms(most_regions(room), comparisons_of_table(n_rows, n_clusterings), LISTED)
+        return cls(left, cpu.TileSizes(TILE, CEILINGS), _only.get(), NODES * n_rows, table)
 
 
-class RowIndex(NamedTuple):
-    """The rows of a `NearestIndex`, and its chunks for tables of bytes and of 16-bit words, for searches in C++."""
-
-    rows: np.ndarray
-    place: np.ndarray
-    sizes: np.ndarray
-    offsets: np.ndarray
-    of_bytes: tuple[np.ndarray, np.ndarray, np.ndarray]
-    of_words: tuple[np.ndarray, np.ndarray, np.ndarray]
+class RowIndex(cpu.RowIndex):
+    """The rows of a `NearestIndex`, and its chunks (kernels/cpu/linkage/members.h)."""
 
     @classmethod
     def of(cls, index: NearestIndex) -> "RowIndex":
         starts = index.starts
-        of_bytes, of_words = ((starts, *chunks_of(starts, itemsize)) for itemsize in (1, 2))
+        of_bytes, of_words = (cpu.Chunks(starts, *chunks_of(starts, itemsize)) for itemsize in (1, 2))
         return cls(index.rows, index.place, index.sizes, index.offsets, of_bytes, of_words)
 
 
@@ -88,14 +77,15 @@ def bytes_of_lists(rows: Rows) -> int:
     needed = bytes_needed(rows.codes, n_clusters, n_listed(rows)) + n_rows * (arenas * 16 * rows.n_clusterings + 112)
     if rows.device != "cpu":
         return needed + 32 * n_rows
-    return needed + RETAINED * devices.n_threads() * max(4 * LANES * n_clusters, _bytes_of_thread(n_rows, n_clusters))
+    of_thread = max(4 * cpu.LANES * n_clusters, _bytes_of_thread(n_rows, n_clusters))
+    return needed + RETAINED * devices.n_threads() * of_thread
 
 
 def _bytes_of_thread(n_rows: int, n_clusters: int) -> int:
     """Return the largest number of bytes that a thread takes in searches by rows: a table, sums, and candidates."""
-    table = 2 * LANES * n_clusters
-    n_sums = min(n_rows, LONG_BATCH) if table > TABLE else LANES
-    return table + 8 * n_clusters + LANES * (4 * n_sums + 16 * CANDIDATES)
+    table = 2 * cpu.LANES * n_clusters
+    n_sums = min(n_rows, cpu.LONG_BATCH) if table > TABLE else cpu.LANES
+    return table + 8 * n_clusters + cpu.LANES * (4 * n_sums + 16 * cpu.CANDIDATES)
 
 
 def bytes_of_tiles(codes: np.ndarray, n_clusters: int) -> int:
@@ -130,13 +120,13 @@ def pays_at_once(index: Any, room: int) -> bool:
 
 def bytes_of_table(n_regions: int) -> int:
     """Return the number of bytes of a table of ``n_regions`` regions."""
-    return 2 * n_regions * (-(-n_regions // LANES) * LANES)
+    return 2 * n_regions * (-(-n_regions // cpu.LANES) * cpu.LANES)
 
 
 def most_regions(n_bytes: int) -> int:
     """Return the largest number of regions whose table takes at most so many bytes."""
-    square = isqrt(max(0, n_bytes) // 2) // LANES * LANES  # the largest table without padding
-    return max(square, n_bytes // 2 // (square + LANES))
+    square = isqrt(max(0, n_bytes) // 2) // cpu.LANES * cpu.LANES  # the largest table without padding
+    return max(square, n_bytes // 2 // (square + cpu.LANES))
 
 
 def comparisons_of_table(n_rows: int, n_clusterings: int) -> int:

@@ -1,14 +1,13 @@
 """Average linkage of neighbours: of all pairs of adjacent regions, the most similar pair merges.
 
-The similarity of regions A and B is the mean over all pairs of their objects, Σ_c w_c a_c b_c / (n_A n_B), where a_c
-are the sums of the objects' rows; there is no N × N matrix, and no mean over edges alone. Only adjacent regions merge,
-so the union of two regions can be nearer to a third than both of them were: heights may rise.
+The similarity of two regions is the mean over all pairs of their objects (kernels/cpu/linkage/contiguous.cpp); there is
+no N × N matrix, and no mean over edges alone. Heights may rise.
 
 Leaves are contiguous groups: connected sets of objects with equal label rows, which merge before all others.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,22 +28,11 @@ BYTES_OF_A_REGION = 400  # host memory for each region: its state, its neighbour
 BYTES_OF_A_LABEL = 40  # host memory for each label of a region: its entry as a leaf, and in the union of two regions
 
 
-class SparseRows(NamedTuple):
-    """Sums (G, N_c) ≥ 0 of the rows of regions' objects: region g has entries starts[g] … starts[g + 1] - 1.
-
-    ``starts`` (G + 1,) int64; ``columns`` int32, ascending within a region; ``values`` int32 or int64.
-    """
-
-    starts: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-
-
 def contiguous_merges(
     starts: np.ndarray,
     neighbors: np.ndarray,
     counts: np.ndarray,
-    rows: SparseRows,
+    rows: cpu.SparseRows,
     weights: np.ndarray,
     n_clusters: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,7 +45,8 @@ def contiguous_merges(
     counts : ndarray (G,), int64
         The number of objects of each region.
     rows : SparseRows
-        The sums of the rows of each region's objects.
+        The sums (G, N_c) ≥ 0 of the rows of each region's objects: of region g, entries starts[g] … starts[g + 1] - 1
+        of ``columns`` int32, ascending, and ``values`` int32 or int64.
     weights : ndarray (N_c,), float64, ≥ 0
 
     Returns
@@ -74,17 +63,18 @@ def contiguous_merges(
     Four objects in a line, with labels of two clusterings:
 
     >>> import numpy as np
-    >>> from gpuens.partition.linkage.contiguous import SparseRows, contiguous_merges
+    >>> from gpuens.partition.linkage.contiguous import contiguous_merges
+    >>> from gpuens.runtime.native import cpu
     >>> starts, neighbors = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2], dtype=np.int32)
     >>> columns = np.array([0, 2, 0, 3, 1, 3, 0, 3], dtype=np.int32)
-    >>> rows = SparseRows(np.arange(0, 10, 2), columns, np.ones(8, dtype=np.int32))
+    >>> rows = cpu.SparseRows(np.arange(0, 10, 2), columns, np.ones(8, dtype=np.int32))
     >>> counts, weights = np.ones(4, dtype=np.int64), np.ones(4)
     >>> kept, absorbed, similarities = contiguous_merges(starts, neighbors, counts, rows, weights)
     >>> similarities.round(2).tolist()
     [1.0, 1.0, 1.0]
     """
     merges = empty_merges(len(counts) - n_clusters)
-    n_merges = cpu.link_neighbors((starts, neighbors), counts, rows, weights, merges)
+    n_merges = cpu.link_neighbors(cpu.Neighbors(starts, neighbors), counts, rows, weights, merges)
     kept, absorbed, similarities = (part[:n_merges] for part in merges)
     return kept, absorbed, similarities
 
@@ -208,14 +198,14 @@ class ContiguousLinkage(AverageLinkage):
         return ContiguousDendrogram(kept, absorbed, similarities / rows.n_clusterings, len(rows))
 
 
-def sums_of(rows: Rows) -> SparseRows:
+def sums_of(rows: Rows) -> cpu.SparseRows:
     """Return the sums of the rows of the objects of each row."""
     codes, offsets = devices.to_host(rows.codes), rows.offsets
     has_label = codes != rows.ensemble.missing_code
     starts = np.concatenate([[0], np.cumsum(has_label.sum(axis=1))])
     columns = (codes + offsets[:-1].astype(np.int32)).astype(np.int32)[has_label]
     counts = rows.counts.astype(np.int32 if rows.n_objects < 2**31 else np.int64)
-    return SparseRows(starts, columns, np.broadcast_to(counts[:, None], codes.shape)[has_label])
+    return cpu.SparseRows(starts, columns, np.broadcast_to(counts[:, None], codes.shape)[has_label])
 
 
 def refuse_fewer(n_clusters: int, rows: Any) -> None:

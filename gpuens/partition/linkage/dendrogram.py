@@ -29,10 +29,8 @@ class Dendrogram:
     ) -> "Dendrogram":
         """Return the dendrogram of the given merges, sorted in the order in which a greedy algorithm would merge.
 
-        A merge may be given at any place after the merges of its parts. A greedy algorithm always merges the best pair
-        of existing regions. So a merge waits until its two regions exist; of waiting merges with equal similarity, the
-        merge with the smaller hash comes first. If the merges form several trees, the trees are joined at similarity 0,
-        in the order of their names.
+        A merge may be given at any place after the merges of its parts. If the merges form several trees, the trees are
+        joined at similarity 0. kernels/cpu/linkage/dendrogram.h tells the order.
         """
         found = empty_merges(n_leaves - 1)
         cpu.sort_merges(kept, absorbed, similarities, found)
@@ -179,6 +177,6 @@ def name_merges(one: np.ndarray, other: np.ndarray, n_leaves: int) -> tuple[np.n
     return kept, absorbed
 
 
-def empty_merges(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return arrays of n merges, not filled: kept and absorbed regions, and similarities."""
-    return np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+def empty_merges(n: int) -> cpu.Merges:
+    """Return arrays of n merges, not filled: kept and absorbed regions, and heights (similarities)."""
+    return cpu.Merges(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n))

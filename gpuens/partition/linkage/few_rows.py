@@ -45,7 +45,7 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     """Return the dendrogram of distinct label rows under a diagonal S; parameters are those of `average_linkage`."""
     n_rows, merges = len(rows), empty_merges(len(rows) - 1)
     weights = similarity.weights.astype(np.float64, copy=False)
-    columns = np.ascontiguousarray(rows.codes.T)
-    work.add(*cpu.link_few((columns, rows.offsets, rows.counts), weights, similarity.whole, merges))
+    label_rows = cpu.LabelRows(np.ascontiguousarray(rows.codes.T), rows.offsets, rows.counts)
+    work.add(*cpu.link_few(label_rows, weights, similarity.whole, merges))
     work.comparisons += n_rows * (n_rows - 1) // 2 * rows.n_clusterings
     return Dendrogram(*merges)

@@ -7,32 +7,24 @@ save many of these comparisons:
 - Rows are divided into tiles of 64 adjacent rows, in an order in which similar rows are adjacent (`locality`). The
   score of any row of a tile is at most Σ_m w_m [label m of the query occurs in the tile]. Computing these bounds takes
   1/64 of the full work. The query is compared only with tiles whose bound reaches the K-th best similarity so far.
-- On the CPU 64 adjacent tiles form a segment. The bound of the segment is computed from the labels that occur in any of
-  its tiles. The bounds of the tiles are computed only if the bound of the segment is high enough.
-- On the CPU 64 adjacent queries are searched together, so that they share the computation of bounds (`comparisons`) and
-  find tiles already in the cache. The bounds of 64 tiles are the 64 lanes of a vector, and so are the scores of the 64
-  rows of a tile. The labels of these rows are adjacent in memory, so that one operation compares them with a label of
-  the query.
+- Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 - Weights are rounded up to small integers, so that their sums are upper bounds of scores (unit weights are not rounded,
-  so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings. On the CPU, rows whose sum is high
-  enough become candidates. Candidates that the K best sums exclude later are dropped. The similarities of the
-  remaining candidates are computed in float64, four at a time.
+  so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings.
 
-Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
+kernels/cpu/linkage/nearest.cpp searches for 64 queries together, kernels/nearest.cu for one query in each warp.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import BYTE, LANES, SEGMENT, UNITS, aligned_zeros, chunks_of
+from gpuens.partition.linkage.comparisons import aligned_zeros, chunks_of
 from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
-TILE = 64  # rows in a tile
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
 COLUMNS = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word
@@ -40,17 +32,8 @@ MANY = 2**15  # number of clusterings from which the sums of units have 24 bits 
 MOST = 2**23  # largest number of clusterings; 24 bits hold the sum of so many units above 0
 
 
-class Shortlists(NamedTuple):
-    """For each region, a list of its K nearest other regions, and a bound on all regions outside the list.
-
-    ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 in unused places. Every region
-    outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
-    """
-
-    ids: Any
-    similarities: Any
-    bound: Any
-    bound_hash: Any
+class Shortlists(cpu.Shortlists):
+    """For each region, a list of its K nearest other regions, and a bound (kernels/cpu/linkage/shortlist.h)."""
 
     @classmethod
     def empty(cls, n_rows: int, n_listed: int, device: str = "cpu") -> "Shortlists":
@@ -61,30 +44,6 @@ class Shortlists(NamedTuple):
             xp.zeros(n_rows),
             xp.full(n_rows, NO_HASH, dtype=np.uint64),
         )
-
-
-class Tiled(NamedTuple):
-    """Label rows in tiles, in the order ``order`` (G,) with the counts ``sizes`` (G,).
-
-    A missing label is one more cluster of each clustering, of weight 0, which N_c counts, too. ``rows`` (G, M): labels.
-    ``labels`` (tiles M, TILE): for each tile and clustering, the labels of the tile's rows, side by side.
-    ``in_tiles`` (segments N_c, SEGMENT): units of each cluster in each tile of a segment, 0 if no row of the tile has
-    it; ``in_segments`` (groups N_c, SEGMENT): the same for the segments of a group. ``units``, ``weights`` (N_c,);
-    ``starts`` (M + 1,): the first cluster of each clustering; ``chunks``: see `chunks_of`; ``scale``: units of a weight
-    of 1.
-    """
-
-    rows: np.ndarray
-    labels: np.ndarray
-    in_tiles: np.ndarray
-    in_segments: np.ndarray
-    units: np.ndarray
-    weights: np.ndarray
-    starts: np.ndarray
-    chunks: np.ndarray
-    order: np.ndarray
-    sizes: np.ndarray
-    scale: float
 
 
 class NearestIndex:
@@ -108,15 +67,15 @@ class NearestIndex:
         self.place[self.order] = self.everything
         self.exact = cluster_weights.dtype.kind == "i"
         self.starts = offsets + np.arange(len(offsets))
-        dtype = np.uint8 if self.exact and n_clusterings <= BYTE else _sum_dtype(n_clusterings)
+        dtype = np.uint8 if self.exact and n_clusterings <= cpu.BYTE else _sum_dtype(n_clusterings)
         units = np.insert(units, offsets[1:], 0).astype(dtype)
-        n_segments = -(-n_rows // (TILE * SEGMENT))
+        n_segments = -(-n_rows // (cpu.TILE_ROWS * cpu.SEGMENT))
         self.chunks, _ = chunks_of(self.starts, units.itemsize)
-        self.tiled = Tiled(
+        self.tiled = cpu.Tiled(
             np.empty((n_rows, n_clusterings), dtype=codes.dtype),
-            aligned_zeros(-(-n_rows // TILE) * n_clusterings, TILE, codes.dtype),
-            aligned_zeros(n_segments * len(units), SEGMENT, units.dtype),
-            aligned_zeros(-(-n_segments // SEGMENT) * len(units), SEGMENT, units.dtype),
+            aligned_zeros(-(-n_rows // cpu.TILE_ROWS) * n_clusterings, cpu.TILE_ROWS, codes.dtype),
+            aligned_zeros(n_segments * len(units), cpu.SEGMENT, units.dtype),
+            aligned_zeros(-(-n_segments // cpu.SEGMENT) * len(units), cpu.SEGMENT, units.dtype),
             units, np.insert(cluster_weights, offsets[1:], 0), self.starts, self.chunks, self.order, sizes[self.order],
             scale,
         )  # fmt: skip
@@ -163,8 +122,8 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
 def share_compared(index: NearestIndex, lists: Shortlists) -> float:
     """Return the share of label comparisons that are needed despite bounds, measured on a sample of rows."""
     n_rows, n_clusterings = index.rows.shape
-    blocks = np.linspace(0, n_rows - LANES, PROBED).astype(np.int64)
-    queries = index.order[(blocks[:, None] + np.arange(LANES)).ravel()]
+    blocks = np.linspace(0, n_rows - cpu.LANES, PROBED).astype(np.int64)
+    queries = index.order[(blocks[:, None] + np.arange(cpu.LANES)).ravel()]
     before = index.comparisons
     index.search(queries, index.everything, np.zeros(len(queries)), lists)
     return float((index.comparisons - before) / (len(queries) * n_rows * n_clusterings))
@@ -189,7 +148,7 @@ class KernelIndex:
         self.present = xp.zeros((int(offsets[-1]) + 1, -(-len(self.tiles) // 32)), dtype=np.uint32)
         self._compared = xp.zeros(1, dtype=np.uint64)
         kernels.launch(
-            "mark_present", kernels.blocks(self.tiles.size // TILE, 128), 128,
+            "mark_present", kernels.blocks(self.tiles.size // cpu.TILE_ROWS, 128), 128,
             (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
         )  # fmt: skip
 
@@ -215,7 +174,8 @@ class KernelIndex:
         kernels.launch(
             "nearest_rows", n_blocks, 32 * WARPS,
             (queries, least, len(queries), self.codes.T, self.tiles.view(np.uint32), self.present, self.offsets,
-             self.cluster_weights, self.units, self.sizes, component, _component_of_parts(component[self.order], TILE),
+             self.cluster_weights, self.units, self.sizes, component,
+             _component_of_parts(component[self.order], cpu.TILE_ROWS),
              self.order, np.float64(to_score), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(room),
              xp.empty(n_blocks * reach, dtype=np.uint32), *lists, self._compared),
             device=self.device, shared=WARPS * room * of_word, **self._types,
@@ -225,24 +185,26 @@ class KernelIndex:
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     """Return the largest number of bytes that an index and its lists take."""
     n_rows, n_clusterings = map(int, codes.shape)
-    segments = -(-n_rows // (TILE * SEGMENT))
-    present = segments + -(-segments // SEGMENT)
+    segments = -(-n_rows // (cpu.TILE_ROWS * cpu.SEGMENT))
+    present = segments + -(-segments // cpu.SEGMENT)
     unit = np.dtype(_sum_dtype(n_clusterings)).itemsize
-    return n_rows * (3 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + unit * n_clusters * SEGMENT * present
+    of_rows = n_rows * (3 * n_clusterings * codes.itemsize + 12 * n_listed + 48)
+    return of_rows + unit * n_clusters * cpu.SEGMENT * present
 
 
 def _tiles(codes: Any, order: Any) -> Any:
-    """Return the labels in tiles of 64 rows, (n_tiles, words of a row, TILE, labels of a 32-bit word), padded."""
+    """Return the labels in tiles of 64 rows, (n_tiles, words of a row, TILE_ROWS, labels of a word), padded."""
     n_rows, n_clusterings = codes.shape
-    n_tiles, missing, per_word = -(-n_rows // TILE), np.iinfo(codes.dtype).max, 4 // codes.itemsize
-    tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, -(-n_clusterings // per_word), TILE, per_word))
-    columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * TILE))
+    n_tiles, missing, per_word = -(-n_rows // cpu.TILE_ROWS), np.iinfo(codes.dtype).max, 4 // codes.itemsize
+    shape = n_tiles, -(-n_clusterings // per_word), cpu.TILE_ROWS, per_word
+    tiles = np.full_like(codes, missing, order="C", shape=shape)
+    columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * cpu.TILE_ROWS))
     for first in range(0, n_clusterings, COLUMNS):
         some = codes.T[first : first + COLUMNS]
         columns[: len(some), :n_rows] = some[:, order]
         columns[len(some) :] = missing
         words = slice(first // per_word, -(-(first + len(some)) // per_word))
-        own = columns[: (words.stop - words.start) * per_word].reshape(-1, per_word, n_tiles, TILE)
+        own = columns[: (words.stop - words.start) * per_word].reshape(-1, per_word, n_tiles, cpu.TILE_ROWS)
         tiles[:, words] = own.transpose(2, 0, 3, 1)
     return tiles
 
@@ -274,7 +236,7 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
         return cluster_weights.astype(np.uint16), 1.0
     largest = np.maximum.reduceat(cluster_weights, offsets[:-1])
     scale = (2 ** _sum_bits(n_clusterings) - 1 - n_clusterings) / float(largest.sum())
-    scale = min(scale, (UNITS - 1) / float(largest.max()))  # lowered by 1, because of rounding
+    scale = min(scale, (cpu.UNITS - 1) / float(largest.max()))  # lowered by 1, because of rounding
     return np.ceil(cluster_weights * scale).astype(np.uint16), scale
 
 

@@ -7,4 +7,6 @@ bijection of the packed pair, so that no two pairs tie, and unlike the ids it do
 
 import numpy as np
 
-NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # in the total order, comes after the hash of every pair of equal similarity
+from gpuens.runtime.native import cpu
+
+NO_HASH = np.uint64(cpu.NO_HASH)  # in the total order, comes after the hash of every pair of equal similarity

@@ -6,7 +6,7 @@ is at least as similar as the bound. Otherwise the list is exhausted, and the ro
 only if its bound is better than the best known edge of its component, and only for edges better than that edge.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -102,16 +102,8 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
 METHODS = {"diagonal": _by_lists}  # kind of similarity -> function for the linkage; other kinds use `_by_tiles`
 
 
-class Edges(NamedTuple):
-    """The best edge found so far from each component to another component, indexed by the component's name.
-
-    ``head`` is -1 if no edge was found.
-    """
-
-    tail: Any
-    head: Any
-    similarity: Any
-    tie: Any
+class Edges(cpu.Edges):
+    """The best edge so far from each component to another one (kernels/cpu/linkage/primitives.h)."""
 
     @classmethod
     def none(cls, n_rows: int, xp: Any) -> "Edges":

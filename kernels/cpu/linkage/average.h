@@ -13,31 +13,35 @@ namespace gpuens {
 
 // Distinct label rows.
 struct LabelRows {
-    Codes<Matrix> columns;      // (M, G): codes
-    Vector<const i64> offsets;  // (M + 1,)
-    Vector<const i64> counts;   // (G,): numbers of objects
+    RECORD(LabelRows,
+           (Codes<Matrix>, columns),      // (M, G): codes
+           (Vector<const i64>, offsets),  // (M + 1,)
+           (Vector<const i64>, counts));  // (G,): numbers of objects
 };
 
 // Sizes of tiles; tests make them small.
 struct TileSizes {
-    i64 rows = 64;                // in a tile at most, or a multiple of as many where there are many rows
-    i64 most_ceilings = 1 << 26;  // in all tiles together
+    RECORD(TileSizes,
+           (i64, rows),            // in a tile at most, or a multiple of as many where there are many rows
+           (i64, most_ceilings));  // in all tiles together
 };
 
 // The size limit, the cost and the lists of a table of all pairs of regions.
 struct TableTerms {
-    i64 most_regions;  // regions whose table fits the memory
-    i64 comparisons;   // comparisons of labels that cost as much as the table
-    i64 n_listed;      // regions in a list
+    RECORD(TableTerms,
+           (i64, most_regions),  // regions whose table fits the memory
+           (i64, comparisons),   // comparisons of labels that cost as much as the table
+           (i64, n_listed));     // regions in a list
 };
 
 // How a linkage goes about its work; no choice changes a result.
 struct Conduct {
-    f64 left;                 // share of comparisons that the first lists needed despite bounds
-    TileSizes tiles;
-    std::optional<i64> only;  // the one kind of search to use
-    i64 n_nodes;              // of the heaps of reverse neighbours
-    TableTerms table;
+    RECORD(Conduct,
+           (f64, left),  // share of comparisons that the first lists needed despite bounds
+           (TileSizes, tiles),
+           (std::optional<i64>, only),  // the one kind of search to use
+           (i64, n_nodes),              // of the heaps of reverse neighbours
+           (TableTerms, table));
 };
 
 // Numbers of rounds, of searches after the first lists, and of comparisons.

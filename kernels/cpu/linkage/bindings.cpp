@@ -1,8 +1,8 @@
 // What Python sees of linkages: the functions of primitives.h.
+#include "arguments.h"
 #include "bindings.h"
-#include "linkage/arguments.h"
-#include "linkage/primitives.h"
 #include "linkage/average.h"
+#include "linkage/primitives.h"
 #include "parallel.h"
 
 using namespace nb::literals;
@@ -14,6 +14,15 @@ namespace gpuens {
 
 void bind_linkage(nb::module_& m) {
     using run = nb::call_guard<Running>;
+    m.attr("LANES") = LANES;
+    m.attr("LINE") = LINE;
+    m.attr("TILE_ROWS") = TILE_ROWS;
+    m.attr("SEGMENT") = SEGMENT;
+    m.attr("CANDIDATES") = CANDIDATES;
+    m.attr("LONG_BATCH") = LONG_BATCH;
+    m.attr("BYTE") = BYTE;
+    m.attr("UNITS") = UNITS;
+    m.attr("NO_HASH") = (u64)NO_HASH;
     m.attr("RETIRED") = RETIRED;
     m.attr("UNKNOWN") = UNKNOWN;
     m.attr("COUNTS") = TEXT_OF(COUNTS);

@@ -17,6 +17,7 @@
 
 #include "arrays.h"
 #include "lanes.h"
+#include "records.h"
 
 namespace gpuens {
 
@@ -35,9 +36,10 @@ struct Chunk {
 
 // All clusterings, in tables of chunks (chunks_of in gpuens/partition/linkage/comparisons.py).
 struct Chunks {
-    Vector<const i64> starts;  // (M + 1,): the first cluster of each clustering, one more each for missing labels
-    Vector<const i64> chunks;  // the first clustering of each chunk, and the end
-    Vector<const i64> tables;  // the first chunk of each table, and the end
+    RECORD(Chunks,
+           (Vector<const i64>, starts),   // (M + 1,): the first cluster of each clustering, one more each for missing labels
+           (Vector<const i64>, chunks),   // the first clustering of each chunk, and the end
+           (Vector<const i64>, tables));  // the first chunk of each table, and the end
 
     i64 n_clusterings() const { return starts.size - 1; }
     i64 n_tables() const { return tables.size - 1; }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
 // A merge list: merge i joins regions kept[i] and absorbed[i] at height[i].
 struct Merges {
-    Vector<i64> kept, absorbed;
-    Vector<f64> heights;
+    RECORD(Merges, (Vector<i64>, kept), (Vector<i64>, absorbed), (Vector<f64>, heights));
 };
 
 // Merges in any order in which the parts of each come before it, and their order most similar first: a merge waits until its

@@ -13,10 +13,13 @@ namespace gpuens {
 // Label rows in an order in which similar rows are adjacent (gpuens.partition.linkage.nearest.NearestIndex); row i of a linkage
 // is at place[i].
 struct RowIndex {
-    Codes<Matrix> rows;               // (G, M): labels; a missing label is a cluster more
-    Vector<const i64> place, sizes;  // (G,): place and number of objects of each row
-    Vector<const i64> offsets;        // (M + 1,)
-    Chunks of_bytes, of_words;        // of tables of units of 8 or 16 bits
+    RECORD(RowIndex,
+           (Codes<Matrix>, rows),        // (G, M): labels; a missing label is a cluster more
+           (Vector<const i64>, place),   // (G,)
+           (Vector<const i64>, sizes),   // (G,): the number of objects of each row
+           (Vector<const i64>, offsets),  // (M + 1,)
+           (Chunks, of_bytes),           // of tables of units of 8 bits
+           (Chunks, of_words));          // of tables of units of 16 bits
 
     i64 n_clusterings() const { return offsets.size - 1; }
 };

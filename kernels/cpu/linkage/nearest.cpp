@@ -1,9 +1,13 @@
-// The K nearest other rows of each label row, by weighted label matches (kernels/nearest.cu).
+// The K nearest other rows of each label row, by weighted label matches (gpuens/partition/linkage/nearest.py).
 //
-// 64 adjacent rows are searched together. Bounds of scores come from the clusters that occur in a segment of 64 tiles, then from
-// those in a tile; only tiles whose bound reaches a query's floor are compared with it, in descending bands of bounds. Scores
-// are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better ones exclude
-// meanwhile are dropped, and the exact similarities of the others are computed.
+// 64 adjacent rows are searched together, so that they share the computation of bounds (comparisons.h) and find tiles already in
+// the cache. 64 adjacent tiles form a segment. Bounds of scores come from the clusters that occur in a segment, then from those
+// in a tile; only tiles whose bound reaches a query's floor are compared with it. The bounds of 64 tiles are the 64 lanes of a
+// vector, and so are the scores of the 64 rows of a tile, whose labels of a clustering are adjacent in memory: one operation
+// compares them with a label of the query.
+//
+// Scores are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better ones exclude
+// meanwhile are dropped, and the exact similarities of the others are computed, four at a time.
 #include "linkage/nearest.h"
 
 #include <algorithm>
@@ -20,7 +24,6 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 TILE = 64;             // rows in a tile
 constexpr i64 BAND = 16;             // number of bands; the width of a band is 1/16 of the query's best bound
 constexpr i64 AT_ONCE = 4;           // rows whose exact similarities are computed together
 constexpr f64 LABEL_NS = 1.0;        // to lay out a label
@@ -43,7 +46,7 @@ struct Components {
 
     Components(Vector<const i64> component, Vector<const i64> order) {
         for (i64 row : order) of_rows.push_back(component[row]);
-        of_tiles = of_parts(of_rows, TILE);
+        of_tiles = of_parts(of_rows, TILE_ROWS);
         of_segments = of_parts(of_tiles, SEGMENT);
     }
 };
@@ -202,19 +205,19 @@ private:
     }
 
     void compare(Query& query, i64 tile) {
-        alignas(LINE) Unit sums[TILE];
+        alignas(LINE) Unit sums[TILE_ROWS];
         const Code* labels = of.labels[tile * n_clusterings];
-        Lanes<Unit, TILE> even = {}, odd = {};  // two sums, so that consecutive additions are independent
+        Lanes<Unit, TILE_ROWS> even = {}, odd = {};  // two sums, so that consecutive additions are independent
         i64 m = 0;
         for (; m + 1 < n_clusterings; m += 2) {
-            even.plus_where(labels + m * TILE, query.labels[m], query.worth[m]);
-            odd.plus_where(labels + (m + 1) * TILE, query.labels[m + 1], query.worth[m + 1]);
+            even.plus_where(labels + m * TILE_ROWS, query.labels[m], query.worth[m]);
+            odd.plus_where(labels + (m + 1) * TILE_ROWS, query.labels[m + 1], query.worth[m + 1]);
         }
-        if (m < n_clusterings) even.plus_where(labels + m * TILE, query.labels[m], query.worth[m]);
+        if (m < n_clusterings) even.plus_where(labels + m * TILE_ROWS, query.labels[m], query.worth[m]);
         even.plus(odd);
         even.store(sums);
-        compared += TILE * n_clusterings;
-        each_bit(reaching_lanes(sums, query.floor), [&](i64 i) { take(query, tile * TILE + i, sums[i]); });
+        compared += TILE_ROWS * n_clusterings;
+        each_bit(reaching_lanes(sums, query.floor), [&](i64 i) { take(query, tile * TILE_ROWS + i, sums[i]); });
     }
 
     void take(Query& query, i64 place, Unit score) {
@@ -297,20 +300,20 @@ private:
 void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled) {
     std::visit([&]<typename Code, typename Unit>(const Tiled<Code, Unit>& of) {
         auto codes = std::get<Matrix<const Code>>(columns);
-        i64 rows_of_segment = SEGMENT * TILE, n_rows = of.n_rows(), n_clusterings = of.n_clusterings();
+        i64 rows_of_segment = SEGMENT * TILE_ROWS, n_rows = of.n_rows(), n_clusterings = of.n_clusterings();
         over_ranges(of.n_segments(), LABEL_NS * (f64)(rows_of_segment * n_clusterings), [&](i64 begin, i64 end) {
             for (i64 segment = begin; segment < end; ++segment) {
                 look();
-                i64 first = segment * rows_of_segment, last = std::min(first + rows_of_segment, of.n_tiles() * TILE);
+                i64 first = segment * rows_of_segment, last = std::min(first + rows_of_segment, of.n_tiles() * TILE_ROWS);
                 for (i64 m = 0; m < n_clusterings; ++m) {
                     Code missing = (Code)(of.starts[m + 1] - of.starts[m] - 1);
                     for (i64 i = first; i < last; ++i) {  // the last tile is padded with missing labels
                         Code label = i < n_rows ? std::min(codes[m][of.order[i]], missing) : missing;
-                        of.labels[i / TILE * n_clusterings + m][i % TILE] = label;
+                        of.labels[i / TILE_ROWS * n_clusterings + m][i % TILE_ROWS] = label;
                         if (i >= n_rows) continue;
                         i64 cluster = of.starts[m] + label;
                         of.rows[i][m] = label;
-                        of.in_tiles[segment * of.n_clusters() + cluster][i / TILE % SEGMENT] = of.units[cluster];
+                        of.in_tiles[segment * of.n_clusters() + cluster][i / TILE_ROWS % SEGMENT] = of.units[cluster];
                         of.in_segments[segment / SEGMENT * of.n_clusters() + cluster][segment % SEGMENT] =
                             of.units[cluster];
                     }

@@ -47,16 +47,13 @@ void link_pairs(Vector<f64> distances, bool average, Vector<i64> kept, Vector<i6
 
 // Neighbours of G regions, those of region g at starts[g] ... starts[g + 1] - 1; each is a neighbour of its neighbours.
 struct Neighbors {
-    Vector<const i64> starts;     // (G + 1,)
-    Vector<const i32> neighbors;
+    RECORD(Neighbors, (Vector<const i64>, starts), (Vector<const i32>, neighbors));  // starts (G + 1,)
 };
 
 // Sums (G, N_c) of the rows of regions, ≥ 0: clusters, ascending within a region, and values.
 template <typename Value>
 struct SparseRows {
-    Vector<const i64> starts;  // (G + 1,)
-    Vector<const i32> columns;
-    Vector<const Value> values;
+    RECORD(SparseRows, (Vector<const i64>, starts), (Vector<const i32>, columns), (Vector<const Value>, values));
 };
 
 using AnySparseRows = std::variant<SparseRows<i32>, SparseRows<i64>>;
@@ -70,9 +67,7 @@ i64 link_neighbors(Neighbors graph, Vector<const i64> counts, AnySparseRows rows
 
 // The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.
 struct Edges {
-    Vector<i64> tail, head;
-    Vector<f64> similarity;
-    Vector<u64> tie;
+    RECORD(Edges, (Vector<i64>, tail), (Vector<i64>, head), (Vector<f64>, similarity), (Vector<u64>, tie));
 };
 
 // The edges of rows start ... and all others, tile (rows, G).

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
@@ -91,10 +92,11 @@ private:
 // Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the true one.
 template <typename Weight>
 struct Diagonal {
-    Vector<const Weight> weights;   // (N_c,), ones if whole numbers
-    Vector<const f32> bounding;    // (N_c,)
-    f64 unit;
-    i64 n_clusterings;
+    RECORD(Diagonal,
+           (Vector<const Weight>, weights),  // (N_c,), ones if whole numbers
+           (Vector<const f32>, bounding),    // (N_c,)
+           (f64, unit),
+           (i64, n_clusterings));
 
     i64 n_clusters() const { return weights.size; }
     bool whole() const { return std::is_same_v<Weight, i64>; }

@@ -5,16 +5,18 @@
 #include <vector>
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
 // For each region, a list of its K nearest other regions, best first in the total order (order.h), and a bound of all regions
 // outside the list: they come after (bound, bound_hash). In unused places, ids are -1 and similarities 0.
 struct Shortlists {
-    Matrix<i32> ids;          // (G, K)
-    Matrix<f64> similarities;  // (G, K)
-    Vector<f64> bound;         // (G,)
-    Vector<u64> bound_hash;    // (G,)
+    RECORD(Shortlists,
+           (Matrix<i32>, ids),           // (G, K)
+           (Matrix<f64>, similarities),  // (G, K)
+           (Vector<f64>, bound),         // (G,)
+           (Vector<u64>, bound_hash));   // (G,)
 
     i64 n_listed() const { return ids.columns; }
 };
