@@ -39,10 +39,15 @@ class AllLevels:
 
     def __getattr__(self, name):
         primitive = getattr(self.module, name)
-        if self.others and callable(primitive) and name not in NOT_COMPARED:
+        if self.others and is_primitive(name, primitive):
             primitive = compared(name, primitive, {level: getattr(other, name) for level, other in self.others.items()})
         setattr(self, name, primitive)
         return primitive
+
+
+def is_primitive(name, value):
+    """Return whether a value of the extension is a function with results, no record or function of the process."""
+    return callable(value) and not isinstance(value, type) and name[0] != "_" and name not in NOT_COMPARED
 
 
 def compared(name, primitive, others):

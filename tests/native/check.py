@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import emulator  # noqa: E402
 from in_turn import in_turn  # noqa: E402
-from levels import NOT_COMPARED  # noqa: E402
+from levels import is_primitive  # noqa: E402
 
 from gpuens.runtime import native  # noqa: E402
 
@@ -218,8 +218,8 @@ def of_levels() -> tuple[bool, str]:
             env=os.environ | {"GPUENS_ALL_LEVELS": folder, "PYTHONPATH": str(ROOT)}, cwd=ROOT, stdout=subprocess.PIPE,
             text=True,
         )  # fmt: skip
-        primitives = {name for name in dir(native.cpu) if callable(getattr(native.cpu, name)) and name[0] != "_"}
-        missed = primitives - {*NOT_COMPARED, *os.listdir(folder)}
+        primitives = {name for name in dir(native.cpu) if is_primitive(name, getattr(native.cpu, name))}
+        missed = primitives - set(os.listdir(folder))
     if done.returncode:
         print(done.stdout)
     said = f"{', '.join(levels)}: {len(primitives) - len(missed)} primitives, {done.stdout.strip().splitlines()[-1]}"
