@@ -73,10 +73,11 @@ test-extra-%:
 	rm -rf $(VENV)-$* && $(PYTHON) -m venv $(VENV)-$* && $(VENV)-$*/bin/python -m pip install --quiet '.[$*]'
 	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
-# 5,000 new inputs, 2,000 new files, 2,000 new ensembles, 5,000 new files with names and 1,000 new graphs; make fuzz SEED=… repeats an earlier run
+# 5,000 new inputs, 2,000 new files, 2,000 new ensembles, 5,000 new files with names and 1,000 new graphs, on all compiled
+# levels; make fuzz SEED=… repeats an earlier run
 fuzz: $(VENV)/.has-suite
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
-	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py \
+	GPUENS_FUZZ=5000 GPUENS_ALL_LEVELS=build/levels $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py \
 		tests/test_fuzz_ensembles.py tests/test_fuzz_names.py tests/test_fuzz_graphs.py
 
 # the site, with its examples executed, in docs/_build/html; needs no network
@@ -99,7 +100,8 @@ check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 	$(BIN)/python tests/emulator/check.py
 	$(BIN)/python .ci/changed check-kernels --passed
 
-# the extension under sanitizers, with and without planted faults, and by other compilers; CHECKS="asan tsan": only these
+# the extension on all compiled levels, under sanitizers, with and without planted faults, and by other compilers;
+# CHECKS="asan tsan": only these
 check-native: $(VENV)/.has-suite
 	$(BIN)/python tests/native/check.py $(CHECKS)
 

@@ -10,7 +10,6 @@ import threading
 import time
 import tracemalloc
 import warnings
-from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,17 +20,19 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import emulator
+import levels
 import numpy as np
 import pytest
 
 import gpuens as ge
-from gpuens.contingency import entropies
 from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, native, threads
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 devices.register("emulated", emulator.Module)
+if "GPUENS_ALL_LEVELS" in os.environ:
+    levels.compare_levels()
 
 # Messages about slow work are off in this process and in its child processes; their own tests turn them on.
 os.environ.setdefault("GPUENS_PROGRESS", "0")
@@ -52,6 +53,11 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_report_header():
+    """Tell which levels of the processor are compared (tests/levels.py)."""
+    return f"levels compared: {', '.join(native.usable_levels())}" if "GPUENS_ALL_LEVELS" in os.environ else None
 
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
@@ -189,29 +195,6 @@ NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
 del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; tested in tests/test_voting.py
-
-
-# --- levels of processors ---------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def at_level(level):
-    """Make all modules, also of tests, call the extension for a level of x86-64, such as "v3"."""
-    module = native.module_of(level)
-    module.prepare(threads.n_threads, threading.main_thread().ident)
-
-    def put(old, new):
-        for user in list(sys.modules.values()):
-            if getattr(user, "__dict__", {}).get("cpu") is old:
-                user.cpu = new
-
-    before = native.cpu
-    put(before, module)
-    entropies._of_few.cache_clear()  # results of another level
-    try:
-        yield
-    finally:
-        put(module, before)
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ A seed describes an ensemble of sizes near the limits of algorithms (tests/drawn
 
     python tests/fuzz_ensembles_worker.py "{'seed': 7}"
 
-The results of the first level are compared with literal ones, and those of the other levels and of the emulated device
-with the first level's, bit by bit.
+The results are compared with literal ones, and bit by bit with those of the emulated device; primitives are compared on
+all levels (tests/levels.py).
 """
 
 import faulthandler
@@ -19,10 +19,11 @@ from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import oracles
-from conftest import BY_FEATURES, METHODS, at_level
+from conftest import BY_FEATURES, METHODS
 from drawn_ensembles import WIDE, check_tables, counted_tables, drawn_labels, literal_tables, numbered, offsets_of
 from fuzz_child import serve
 from fuzz_worker import REFUSALS, check_equal_rows, check_labels, one_sentence
+from levels import all_levels
 
 from gpuens import contingency, evidence
 from gpuens.labels.rows import Rows
@@ -31,7 +32,6 @@ from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
-from gpuens.runtime import native
 from gpuens.similarity.diagonal import Diagonal
 
 LITERAL_ROWS = 32  # most rows of the literal oracle of average linkage
@@ -218,23 +218,19 @@ def literal_pairs(codes):
 def verdict(case):
     """Return "ran"; raise AssertionError for a fault of gpuens."""
     drawn = Drawn(case["seed"])
-    first, *others = native.usable_levels()
-    with at_level(first):
+    with all_levels():
         expected = results_of(drawn)
     check(drawn, expected)
-    for level in others:
-        with at_level(level):
-            compare(results_of(drawn), expected, f"level {level}")
     if EMULATED and len(drawn) <= EMULATED_OBJECTS:
-        compare(results_of(drawn, "emulated"), expected, "the emulated device", rounded=drawn.has_real_weights)
+        compare(results_of(drawn, "emulated"), expected, rounded=drawn.has_real_weights)
     return "ran"
 
 
-def compare(results, expected, place, rounded=False):
-    """Compare results with those of the first level; a device's sums of real weights may be ``rounded`` otherwise."""
+def compare(results, expected, rounded):
+    """Compare results of the emulated device with the CPU's; its sums of real weights may be ``rounded`` otherwise."""
     for name, result in results.items():
         close = rounded and name in SUMS_OF_WEIGHTS and np.allclose(dense(result), dense(expected[name]), atol=1e-12)
-        assert close or same_bits(result, expected[name]), f"{place}: {name} of other bits"
+        assert close or same_bits(result, expected[name]), f"the emulated device: {name} of other bits"
 
 
 def dense(result):

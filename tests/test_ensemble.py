@@ -74,7 +74,7 @@ def test_huge_values_and_missing():
 
 
 def test_either_side_of_the_switch_from_table_to_sorting():
-    for top in (4 * 6 + 1023, 4 * 6 + 1024, 4 * 6 + 1025):
+    for top in (6 + 255, 6 + 256, 6 + 257, 4095, 4096):
         columns = [[top, -1, 3, 3, 0, top - 1], [0, 1, 2, top, top, -1]]
         check(ge.Ensemble(np.array(columns).T), columns)
 

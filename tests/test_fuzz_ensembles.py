@@ -53,11 +53,10 @@ class WrongLevel:
 
 
 def test_a_level_of_other_bits_is_found(monkeypatch):
-    first = native.usable_levels()[0]
-    modules = {first: native.module_of(first), "wrong": WrongLevel(native.module_of(first))}
-    monkeypatch.setattr(native, "usable_levels", lambda: list(modules))
-    monkeypatch.setattr(native, "module_of", modules.get)
-    assert fuzz_ensembles_worker.answer({"seed": 0}).endswith("AssertionError: level wrong: pairs of other bits\n")
+    monkeypatch.setattr(native, "usable_levels", lambda: ["wrong"])
+    monkeypatch.setattr(native, "module_of", lambda level: WrongLevel(native.cpu))
+    answer = fuzz_ensembles_worker.answer({"seed": 0})
+    assert answer.endswith("AssertionError: level wrong: pair_histogram of other bits\n")
 
 
 def test_sizes_are_drawn_around_the_constants_of_the_sources():

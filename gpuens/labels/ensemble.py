@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,8 +118,8 @@ class Ensemble:
         if not isinstance(labels, Ensemble):
             labels, _ = Ensemble.of_read(labels, names, _source_of(labels, names), wide=wide)
             warn_of_odd_labels(labels.categories, labels.names)
-        own = labels.names if names is None else checks.check_names(names, labels.n_clusterings)
-        self._set(labels._copies, labels.categories, own, labels.device_kind, labels.index, labels.left_out)
+        self.__dict__ |= labels.__dict__
+        self.names = list(labels.names) if names is None else checks.check_names(names, labels.n_clusterings)
 
     @classmethod
     def of_labelled(
@@ -329,23 +330,10 @@ class Ensemble:
         Nothing is checked; clusters may be empty.
         """
         ensemble = object.__new__(cls)
-        ensemble._set({device.kind_of(codes): codes}, categories, names, device_kind, index, left_out)
+        ensemble.offsets = np.array([0, *accumulate(map(len, categories))], dtype=np.int64)
+        ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
+        ensemble.index, ensemble.left_out, ensemble._copies = index, left_out, {device.kind_of(codes): codes}
         return ensemble
-
-    def _set(
-        self,
-        copies: dict[str, Any],
-        categories: list[np.ndarray],
-        names: list[Any],
-        device_kind: str,
-        index: Any,
-        left_out: Sequence[Any],
-    ) -> None:
-        """Set all attributes."""
-        n_clusters = np.array([len(values) for values in categories], dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        self.names, self.categories, self.device_kind = list(names), categories, device_kind
-        self.index, self.left_out, self._copies = index, left_out, copies
 
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
@@ -364,7 +352,10 @@ class Ensemble:
             codes = codes.T.take(rows, axis=1).T  # column by column, because the cache holds one column
         else:
             codes = codes[rows].copy(order="F")
-        return Ensemble.of_codes(codes, self.categories, self.names, self.device_kind, left_out=self.left_out)
+        taken = object.__new__(Ensemble)
+        taken.__dict__ |= self.__dict__ | {"index": None, "_copies": {kind: codes}}
+        taken.__dict__.pop("sizes", None)
+        return taken
 
     def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
         """Return the ensemble with new clusterings of the same objects appended; old ones are not encoded again.

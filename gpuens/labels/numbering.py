@@ -22,7 +22,8 @@ def numbers_by_size(sizes: np.ndarray, first_objects: Callable[[], np.ndarray]) 
     [2, 0, 1]
     """
     order = np.argsort(-sizes, kind="stable")
-    if (np.diff(sizes[order]) == 0).any():
+    descending = sizes[order]
+    if (descending[1:] == descending[:-1]).any():
         order = np.lexsort((first_objects(), -sizes))
     numbers = np.empty(len(order), dtype=np.int64)
     numbers[order] = np.arange(len(order))

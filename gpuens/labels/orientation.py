@@ -11,6 +11,7 @@ with more rows is read as objects × clusterings, unless its rows look like clus
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ FEWEST_CLUSTERS = 3  # smallest number of clusters whose order of numbers tells 
 FEWEST_DRAWS = 10  # smallest number of different draws for a refusal
 COMPARED = 30  # largest number of rows, and of columns, that are compared as clusterings
 FEWEST_COMPARED = 20  # smallest number of rows, and of columns, for this comparison
-PAIRS = 2_000  # sampled pairs of objects by which clusterings are compared
+PAIRS = 500  # sampled pairs of objects by which clusterings are compared
 BY_CHANCE, AGREEING = 0.05, 0.3  # median correlations of clusterings that agree by chance, and of others
 IN_ORDER = "numbers its clusters in the order of their first objects"
 
@@ -122,7 +123,13 @@ def _draws_in(columns: Sequence[Any]) -> int:
 
     Rows of other labels are told by the first few, so that no column is read. At most 1600 rows are told apart.
     """
-    if len(columns) < FEWEST_OBJECTS or _largest_in_order([_at(column, slice(COMPARED)) for column in columns]) is None:
+    if len(columns) < FEWEST_OBJECTS:
+        return 0
+    if isinstance(columns, np.ndarray):
+        first: Sequence[Any] = columns[:, :COMPARED]
+    else:
+        first = [_at(column, slice(COMPARED)) for column in columns]
+    if _largest_in_order(first) is None:
         return 0
     if (largest := _largest_in_order(columns)) is None:
         return 0
@@ -168,27 +175,40 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
     n_objects, n_clusterings = len(columns[0]), len(columns)
     if not FEWEST_COMPARED <= n_clusterings <= n_objects:
         return False
-    rng = np.random.default_rng(0)
-    rows, places = (np.sort(rng.permutation(n)[:1000]) for n in (n_objects, n_clusterings))
-    sampled = [_numbers(_at(columns[place], rows)) for place in places.tolist()]
-    if any(column is None for column in sampled):
+    rows, places = _drawn(n_objects), _drawn(n_clusterings)
+    if isinstance(columns, np.ndarray):
+        labels = _numbers(columns[places[:, None], rows])
+    else:
+        sampled = [_numbers(_at(columns[place], rows)) for place in places.tolist()]
+        labels = None if any(column is None for column in sampled) else np.stack(sampled)
+    if labels is None:
         return False
-    labels = np.stack(sampled)
-    return _agreement(labels, rng) < BY_CHANCE and _agreement(labels.T, rng) > AGREEING
+    return _agreement(labels) < BY_CHANCE and _agreement(labels.T) > AGREEING
 
 
-def _agreement(clusterings: np.ndarray, rng: np.random.Generator) -> float:
+@lru_cache(maxsize=8)
+def _drawn(n: int) -> np.ndarray:
+    """Return up to 1,000 of the numbers 0 … n - 1 in random order."""
+    return np.random.default_rng(0).permutation(n)[:1000].copy()
+
+
+def _agreement(clusterings: np.ndarray) -> float:
     """Return the median correlation over pairs of clusterings (M, N) of "two objects are together"; 0 without pairs.
 
-    Some clusterings and some pairs of objects are drawn.
+    Both are in random order. The first clusterings are compared, on objects one place apart, two places, and so on.
     """
-    clusterings = clusterings[rng.permutation(len(clusterings))[:COMPARED]]
+    clusterings = clusterings[:COMPARED]
     n = clusterings.shape[1]
-    first = rng.integers(0, n, PAIRS)
-    second = (first + rng.integers(1, n, PAIRS)) % n
-    together = clusterings[:, first] == clusterings[:, second]
-    varied = together[together.any(axis=1) & ~together.all(axis=1)]
-    if len(varied) < 2:
+    apart = range(1, min(n, 1 + -(-PAIRS // n)))
+    of_steps = [clusterings[:, step:] == clusterings[:, :-step] for step in apart]
+    together = np.concatenate(of_steps, axis=1, dtype=np.float32)
+    shared = together @ together.T / together.shape[1]
+    shares = shared.diagonal()
+    varied = (shares > 0) & (shares < 1)
+    if np.count_nonzero(varied) < 2:
         return 0.0
-    correlations = np.corrcoef(varied.astype(np.float32))
-    return float(np.median(correlations[np.triu_indices(len(varied), 1)]))
+    shares, shared = shares[varied], shared[varied][:, varied]
+    deviations = np.sqrt(shares * (1 - shares))
+    correlations = (shared - shares[:, None] * shares) / (deviations[:, None] * deviations)
+    ascending = np.sort(correlations[~np.eye(len(shares), dtype=bool)])  # each twice
+    return float(ascending[len(ascending) // 2])

@@ -17,6 +17,7 @@ from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 
 SLOTS = 2**12  # largest number of label values in a table
+SPARE_SLOTS = 2**8  # number of label values in a table beyond the number of objects
 READ = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (4, 8)}  # bytes of the types that the extension reads
 
 
@@ -33,7 +34,8 @@ def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, l
     """Return the codes (N, M) of an array (M, N) of numbers, and the label values of each clustering."""
     tables = tabled(columns)
     of_values, ends = np.int64 if columns.dtype.kind == "f" else columns.dtype, np.cumsum(tables.n_values).tolist()
-    categories = [tables.values[a:b].astype(of_values) for a, b in pairwise([0, *ends])]
+    values = tables.values.astype(of_values)
+    categories = [values[a:b] for a, b in pairwise([0, *ends])]
     odd: dict[int, np.ndarray] = {}
     for m in np.flatnonzero(tables.is_odd).tolist():
         column_codes, categories[m] = encode_column(columns[m], names[m])
@@ -47,14 +49,14 @@ def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, l
 
 def bytes_of_a_column(n_objects: int) -> int:
     """Return the bytes for a column of numbers of at most 8 bytes, its table and its codes."""
-    return 12 * n_objects + 4 * (min(SLOTS, n_objects + 1024) + 2)
+    return 12 * n_objects + 4 * (min(SLOTS, n_objects + SPARE_SLOTS) + 2)
 
 
 def tabled(columns: np.ndarray) -> Tables:
     """Return the tables of labels (M, N), which are numbers of any type; NaN is missing."""
     n_clusterings, n_objects = columns.shape
     exact = 2 ** (np.finfo(columns.dtype).nmant + 1) if columns.dtype.kind == "f" else SLOTS
-    table = np.zeros((n_clusterings, min(SLOTS, exact, n_objects + 1024) + 2), dtype=np.uint32)
+    table = np.zeros((n_clusterings, min(SLOTS, exact, n_objects + SPARE_SLOTS) + 2), dtype=np.uint32)
     cpu.mark_slots(_readable(columns), table)
     is_odd = table[:, -1] != 0
     values, n_values = np.empty(np.count_nonzero(table), dtype=np.int64), np.empty(n_clusterings, dtype=np.int64)

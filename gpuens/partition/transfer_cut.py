@@ -234,9 +234,10 @@ def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     if not all_at_once(n_clusters, n_dimensions, _in_memory(rows)):
         eigenvectors += INTERSECTION_BYTES * min(_most_intersections(rows), n_clusters**2)
+    needed = max(points + max(copies, labels), eigenvectors)
     checks.check_memory(
-        max(points + max(copies, labels), eigenvectors),
-        devices.memory_budget(rows.device),
+        needed,
+        devices.memory_budget(rows.device, needed),
         f"the transfer cut of {n_rows:,} rows and {n_clusters:,} clusters into {n_dimensions}",
         "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",
     )

@@ -110,10 +110,10 @@ def _(codes: Any, radices: np.ndarray, *, device: str) -> Any:
 
 def words_of(radices: np.ndarray) -> np.ndarray:
     """Return the word of each column: the next one when the product of the radices would pass 2**64."""
-    word_of = np.zeros(len(radices), dtype=np.int64)
-    room = 1
-    for m, radix in enumerate(radices.tolist()):
+    word_of, word, room = [], 0, 1
+    for radix in radices.tolist():
         fits = room * radix <= 2**64
-        word_of[m] = word_of[m - 1] + (not fits) if m else 0
+        word += not fits
         room = room * radix if fits else radix
-    return word_of
+        word_of.append(word)
+    return np.array(word_of, dtype=np.int64)

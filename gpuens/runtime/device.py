@@ -31,6 +31,7 @@ Array: TypeAlias = np.ndarray | Any
 
 DEVICES = ["auto", "cpu", "cuda"]  # values of device=; `register` appends stand-ins for a GPU
 KERNEL_CACHE = "~/.cupy/kernel_cache"  # CuPy's default folder of compiled kernels, if CUPY_CACHE_DIR is not set
+UNASKED_BYTES = 2**26  # most bytes of host memory that count as free without a look
 HAND_OVER = 2**16  # nanoseconds (steps of 1 ns) to wake a thread and to wait for its answer
 
 
@@ -104,6 +105,8 @@ def check_readable(array: Any, name: Any = "an array") -> None:
 
 def kind_of(array: Any) -> str:
     """Return "cuda" for an array in GPU memory, "cpu" for an array in host memory and for any other object."""
+    if type(array) is np.ndarray:
+        return "cpu"
     check_readable(array)
     if hasattr(array, "__cuda_array_interface__"):
         return "cuda"
@@ -514,10 +517,12 @@ if hasattr(os, "register_at_fork"):
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def memory_budget(device: str = "cpu") -> int:
+def memory_budget(device: str = "cpu", needed: int | None = None) -> int:
     """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of the memory free now.
 
-    On a GPU the unused part of CuPy's memory pool counts as free; see `_room` for other allocators.
+    On a GPU the unused part of CuPy's memory pool counts as free; see `_room` for other allocators. If only ``needed``
+    bytes are compared with the budget, and they are few, they count as free: to ask the system can take longer than to
+    use them.
     """
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
@@ -526,6 +531,8 @@ def memory_budget(device: str = "cpu") -> int:
         if size < 1:
             raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
         return size
+    if needed is not None and needed <= UNASKED_BYTES and device != "cuda":
+        return UNASKED_BYTES
     # numbers of batch processes that share the memory of the host and of the GPU
     of_host, of_gpu = map(int, os.environ.get("GPUENS_SHARES", "1:1").split(":"))
     if device == "cuda":

@@ -82,8 +82,8 @@ def _n_threads_of_process() -> int:
             raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to {MOST_THREADS}, not {setting!r}.")
         return int(setting)
     # a number for each level of nested parallel regions; OpenMP ignores what is no number, and so do we
-    outermost = re.match(r"\s*0*([1-9][0-9]{0,8})\s*(,|$)", os.environ.get("OMP_NUM_THREADS", ""))
-    processors = host.processors()
+    levels, processors = os.environ.get("OMP_NUM_THREADS", ""), host.processors()
+    outermost = levels and re.match(r"\s*0*([1-9][0-9]{0,8})\s*(,|$)", levels)
     return min(int(outermost[1]), processors) if outermost else processors
 
 

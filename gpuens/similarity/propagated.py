@@ -153,9 +153,10 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
 
 
 def _walks_fit(n_rows: int, n_links: int) -> None:
+    needed = BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links
     checks.check_memory(
-        BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links,
-        devices.memory_budget(),
+        needed,
+        devices.memory_budget(needed=needed),
         f"the trajectories of all pairs of {n_rows:,} distinct label rows",
         "reduce the rows first, reduction=CATree(…) or Sample(…)",
     )

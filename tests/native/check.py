@@ -1,7 +1,10 @@
 """The program of `make check-native`: the extension under sanitizers, with and without planted faults.
 
-    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-files] [asan-faults] [clang] [arm64]
-                                 [tsan] [tsan-faults]
+    python tests/native/check.py [levels] [asan] [asan-methods] [asan-ensembles] [asan-files] [asan-faults] [clang]
+                                 [arm64] [tsan] [tsan-faults]
+
+``levels`` runs tests that call all primitives on the levels of the processor that are compiled in this checkout, and
+compares their bits (tests/levels.py); `make native LEVELS="v2 v3 v4"` compiles them.
 
 The extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, beside a copy
 of the package. ``asan`` and ``tsan`` run the tests of primitives, on several threads. ``asan-methods`` runs all methods
@@ -20,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +33,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import emulator  # noqa: E402
 from in_turn import in_turn  # noqa: E402
+from levels import is_primitive  # noqa: E402
+
+from gpuens.runtime import native  # noqa: E402
 
 BUILD = ROOT / "build" / "sanitized"
 SANITIZED = {"asan": "address,undefined", "tsan": "thread"}
@@ -50,6 +57,17 @@ TESTS = [f"tests/test_{name}.py" for name in (
     "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
     "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables", "threads",
 )]  # fmt: skip
+
+# tests that together call all primitives, and all methods of the registry
+TESTS_OF_LEVELS = [*(f"tests/test_{name}.py" for name in (
+    "average_linkage", "dendrogram", "evidence", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
+    "native_partition", "native_points", "observed_linkage", "pair_table", "weighted_kmeans",
+)), *(f"tests/test_{name}" for name in (
+    "contingency.py::test_entropies_of_intersections_counted_before_have_the_same_bits",
+    "contingency.py::test_one_clustering_against_all",
+    "kernels.py::test_neighbors_in_each_cluster_by_labels_and_by_bits", "spatial.py::test_rows_of_regions_are_means",
+))]  # fmt: skip
+NOT_OF_LEVELS = ["memory", "signal", "other_types", "emulated", "cuda", "crash"]  # words in names of other tests
 
 
 class Fault(NamedTuple):
@@ -189,6 +207,25 @@ def of_tests(mode: str) -> tuple[bool, str]:
     return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
 
 
+def of_levels() -> tuple[bool, str]:
+    """Compare all levels in tests; return whether their bits are equal, and the levels or primitives not compared."""
+    if len(levels := native.usable_levels()) == 1:
+        return True, "skipped: one level is compiled (make native LEVELS='v2 v3 v4')"
+    chosen = ["-k", " and ".join(f"not {name}" for name in NOT_OF_LEVELS), *TESTS_OF_LEVELS]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *chosen],
+            env=os.environ | {"GPUENS_ALL_LEVELS": folder, "PYTHONPATH": str(ROOT)}, cwd=ROOT, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        primitives = {name for name in dir(native.cpu) if is_primitive(name, getattr(native.cpu, name))}
+        missed = primitives - set(os.listdir(folder))
+    if done.returncode:
+        print(done.stdout)
+    said = f"{', '.join(levels)}: {len(primitives) - len(missed)} primitives, {done.stdout.strip().splitlines()[-1]}"
+    return not done.returncode and not missed, said + (f", not compared: {', '.join(sorted(missed))}" * bool(missed))
+
+
 def of_methods() -> tuple[bool, str]:
     """Run all methods with memory filled with either byte; return whether results are equal, and how many there are."""
     package, digests = packaged("asan"), []
@@ -255,6 +292,7 @@ def of_compiler(name: str) -> tuple[bool, str]:
 
 
 CHECKS = {
+    "levels": of_levels,
     "asan": partial(of_tests, "asan"),
     "asan-methods": of_methods,
     "asan-ensembles": partial(of_fuzz, "fuzz_ensembles_worker", f"answers({FUZZED_SECONDS})"),

@@ -28,9 +28,10 @@ def complete_linkage(rows: Rows, similarity: Any) -> Dendrogram:
 
 def pairs_fit(rows: Rows, method: str) -> None:
     """Raise MemoryError, before work starts, if the similarities of all pairs of rows do not fit."""
+    needed = 4 * len(rows) * (len(rows) - 1)  # 8 bytes for each unordered pair
     checks.check_memory(
-        4 * len(rows) * (len(rows) - 1),  # 8 bytes for each unordered pair
-        devices.memory_budget(),
+        needed,
+        devices.memory_budget(needed=needed),
         f"{method} linkage holds all pairs of the {len(rows):,} distinct label rows, which",
         "take average linkage, which does not, or fewer rows"
         if method == "complete"

@@ -97,7 +97,8 @@ class Dendrogram:
         if n_large is None:
             n_large = np.arange(self.n_leaves, 0, -1)
         ended = coarsest(n_large)[2:]
-        changes = np.where(np.diff(n_large, prepend=-1), np.arange(self.n_leaves), 0)
+        changes = np.arange(self.n_leaves)
+        changes[1:][n_large[1:] == n_large[:-1]] = 0
         made = np.maximum.accumulate(changes)[ended]
         distances: np.ndarray = 1.0 - self.similarities
         if leaves_made_at is None:

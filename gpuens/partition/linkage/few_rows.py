@@ -35,7 +35,8 @@ def suits(rows: Rows, whole: bool) -> bool:
         return False
     histograms = 0 if whole else ARENA * n_rows * rows.n_clusterings * 8
     codes = (n_rows + PADDED) * rows.n_clusterings * rows.codes.itemsize
-    if 8 * n_rows * (n_rows + PADDED) + histograms + codes + BYTES * n_rows > devices.memory_budget():
+    needed = 8 * n_rows * (n_rows + PADDED) + histograms + codes + BYTES * n_rows
+    if needed > devices.memory_budget(needed=needed):
         return False
     return not whole or float(rows.n_objects) ** 2 * rows.n_clusterings < 2.0**53
 
