@@ -8,8 +8,8 @@ namespace gpuens {
 
 using Indices = std::variant<Vector<const i32>, Vector<const i64>>;
 
-// Line i, a row (CSR) or a column (CSC), has entries indptr[i] ... indptr[i + 1] - 1 of indices and data: the names are those of
-// SciPy's sparse arrays, which can be passed as they are.
+// Line i, a row (CSR) or a column (CSC), has entries indptr[i] ... indptr[i + 1] - 1 of indices and data. The names are
+// SciPy's, so that its sparse arrays can be passed as they are.
 template <typename Value>
 struct AnySparse {
     RECORD(AnySparse, (Indices, indptr), (Indices, indices), (Vector<const Value>, data));
