@@ -38,6 +38,7 @@ from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import exponentials
+from gpuens.runtime.native import cpu
 from gpuens.similarity.blocks import coupled_tile
 from gpuens.similarity.coupled import coupling
 from gpuens.similarity.diagonal import coassociation_tile
@@ -182,14 +183,14 @@ def walk(on: Given) -> Callable[[], Any]:
 
 def potts(on: Given) -> Callable[[], Any]:
     """Return a call of a round of refinement."""
-    n, xp, graph = len(on), on.xp, ring(on, np.float64)
+    n, xp, graph = len(on), on.xp, cpu.GraphArrays(*ring(on, np.float64))
     objects, members = xp.asarray(np.arange(0, n - 4, 4)), xp.asarray(on.rng.permutation(n))
     memberships, labels, tau = on.random(n, K), xp.zeros(n, dtype=np.int64), on.random(1)
-    terms, starts = (on.random(n, K), members, tau), xp.arange(n + 1)
+    terms, starts = cpu.RowTerms(on.random(n, K), members, tau), xp.arange(n + 1)
 
     def call() -> None:
         shares = sum_memberships(memberships, members, starts, 2.0**40, device=on.device)
-        sum_squares(terms[0], shares, 1.0, device=on.device)
+        sum_squares(terms.lookups, shares, 1.0, device=on.device)
         pseudo_likelihood(graph, objects, memberships, 1.5, 2.0**20, device=on.device)
         update_memberships(graph, objects, terms, 1.5, memberships, labels, device=on.device)
 

@@ -441,7 +441,7 @@ def neighbors(case: Case) -> None:
     graph, row_of = ge.Graph.of(chain), np.repeat(np.arange(len(sizes)), sizes)
     classes = case.rng.integers(3, size=case.n_objects)
     ones = np.ones(case.n_objects, dtype=np.int64)
-    case.same("walk", lambda device: walk(Rows.of(rows.take(row_of), ones, device), graph).arrays)
+    case.same("walk", lambda device: walk(Rows.of(rows.take(row_of), ones, device), graph))
     case.same(
         "refinement", lambda device: refine(Rows.of(rows, sizes, device), row_of, graph, classes, 3, max_rounds=3)
     )

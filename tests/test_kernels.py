@@ -767,9 +767,9 @@ def test_potts_model(n, width, device):
 
     def results(device):
         xp = devices.namespace(device)
-        on = tuple(map(xp.asarray, graph))
+        on = cpu.GraphArrays(*map(xp.asarray, graph))
         memberships, labels = xp.asarray(shares.copy()), xp.full(n, -1, dtype=np.int64)
-        terms = tuple(map(xp.asarray, (lookups, row_of, np.array([0.3]))))
+        terms = cpu.RowTerms(*map(xp.asarray, (lookups, row_of, np.array([0.3]))))
         update_memberships(on, xp.asarray(objects), terms, 1.7, memberships, labels, device=device)
         yield from (memberships, labels)
         yield sum_memberships(memberships, xp.asarray(members), xp.asarray(starts), 2.0**40, device=device)

@@ -181,21 +181,17 @@ def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes)
     counts = rng.integers(1, largest_count + 1, 150)
     sizes("ranks", BLOCK=32)
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
-    entries = [(part.indptr, part.indices, part.data) for part in sparse]
     expected = np.triu((columns.T * counts) @ columns)
     for dense in (0, 1e9):
         sizes("ranks", DENSE=dense)
-        np.testing.assert_array_equal(ranks.rank_products(*entries, counts), expected)
+        np.testing.assert_array_equal(ranks.rank_products(*sparse, counts), expected)
 
 
 def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(sizes):
     sizes("ranks", DENSE=1e9)
     columns = np.array([[2**26 + 1, 2**26 + 3], [1, 1]])
-    entries = [
-        (part.indptr, part.indices, part.data)
-        for part in (scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns))
-    ]
-    np.testing.assert_array_equal(ranks.rank_products(*entries, np.ones(2, dtype=int)), np.triu(columns.T @ columns))
+    sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
+    np.testing.assert_array_equal(ranks.rank_products(*sparse, np.ones(2, dtype=int)), np.triu(columns.T @ columns))
 
 
 @pytest.mark.parametrize("bits", [8, 33, 50, 62])

@@ -74,8 +74,8 @@ def everything():
             found.update(array.tobytes())
     pixels = ge.Graph.grid((20, 20))
     shares, regions = walk(Rows(labels), pixels), np.empty(400, dtype=np.int64)
-    cpu.pair_neighbors(pixels.starts, pixels.heads, shares.arrays, shares.n_columns, 60, regions)
-    for array in (*shares.arrays, regions, regions_of(shares, pixels, 30)):
+    cpu.pair_neighbors(pixels.starts, pixels.heads, shares, 60, regions)
+    for array in (*shares[:3], regions, regions_of(shares, pixels, 30)):
         found.update(array.tobytes())
     refined = refine(Rows(labels), np.arange(400), pixels, np.arange(400) // 80, 5, max_rounds=3)
     found.update(refined.membership.tobytes() + np.array([refined.beta, refined.tau]).tobytes())
@@ -89,8 +89,9 @@ def everything():
     times, orders = rng.integers(1, 4, 9), rng.permuted(np.tile(np.arange(300), (5, 1)), axis=1)
     for kind in range(3):
         starts, losses, sweeps = np.full((5, 300), -1), np.empty(5), np.empty(5, dtype=np.int64)
-        ensemble, loss = (codes.T, offsets, counts, times), (kind, 1.0, x * np.log2(np.maximum(x, 1)))
-        cpu.search_medians(ensemble, loss, (1, 40, 9, 0), orders, starts, losses, sweeps)
+        ensemble, bounds = cpu.MedianEnsemble(codes.T, offsets, counts, times), cpu.MedianBounds(1, 40, 9, 0)
+        loss = cpu.MedianLoss(kind, 1.0, x * np.log2(np.maximum(x, 1)))
+        cpu.search_medians(ensemble, loss, bounds, orders, starts, losses, sweeps)
         found.update(starts.tobytes() + losses.tobytes() + sweeps.tobytes())
     return found.hexdigest()
 

@@ -120,7 +120,7 @@ class _Field:
     def __init__(self, graph: Graph, labels: np.ndarray, k: int, device: str) -> None:
         xp = devices.namespace(device)
         self.device = device
-        self.graph = tuple(map(xp.asarray, (graph.starts, graph.heads, graph.weights)))
+        self.graph = cpu.GraphArrays(*map(xp.asarray, (graph.starts, graph.heads, graph.weights)))
         self.colors = [xp.asarray(objects) for objects in objects_by_color(graph)]
         self.labels = xp.asarray(labels, dtype=np.int64).copy()
         # a part of each object is shared among the classes like all objects are: else a start that equals a clustering
@@ -151,12 +151,11 @@ class _Field:
 
     def sweep(self, lookups: Any, row_of: Any, tau: Any, beta: float) -> int:
         """Update the memberships of all objects, colour by colour; return the number of objects that change class."""
-        before = self.labels.copy()
+        before, terms = self.labels.copy(), cpu.RowTerms(lookups, row_of, tau)
         for objects in self.colors:
             update_memberships(
-                self.graph, objects, (lookups, row_of, tau), beta / math.log(2), self.memberships, self.labels,
-                device=self.device,
-            )  # fmt: skip
+                self.graph, objects, terms, beta / math.log(2), self.memberships, self.labels, device=self.device
+            )
         return int((self.labels != before).sum())
 
 
@@ -206,17 +205,16 @@ def objects_by_color(graph: Graph) -> list[np.ndarray]:
 
 @kernels.primitive
 def update_memberships(
-    graph: tuple[Any, ...],
+    graph: cpu.GraphArrays,
     objects: np.ndarray,
-    terms: tuple[Any, ...],
+    terms: cpu.RowTerms,
     beta: float,
     memberships: np.ndarray,
     labels: np.ndarray,
 ) -> None:
     """Update ``memberships`` (N, k) and ``labels`` (N,) of ``objects``, none of which is a neighbour of another.
 
-    ``graph`` are starts, heads and weights; ``terms`` are look-ups (G, k), rows of objects (N,) and τ (1,). Look-ups
-    and β are in bits.
+    ``terms`` are look-ups (G, k), rows of objects (N,) and τ (1,). Look-ups and β are in bits.
     """
     cpu.update_memberships(graph, objects, terms, beta, memberships, labels)
 
@@ -234,7 +232,7 @@ def sum_memberships(memberships: np.ndarray, members: np.ndarray, starts: np.nda
 
 @kernels.primitive
 def pseudo_likelihood(
-    graph: tuple[Any, ...], objects: np.ndarray, memberships: np.ndarray, beta: float, scale: float
+    graph: cpu.GraphArrays, objects: np.ndarray, memberships: np.ndarray, beta: float, scale: float
 ) -> np.ndarray:
     """Return the slope in β of the log pseudo-likelihood of ``objects``, and minus its curvature, (2,).
 
@@ -258,10 +256,9 @@ def sum_squares(residuals: np.ndarray, shares: np.ndarray, scale: float) -> np.n
 
 @update_memberships.kernel
 def _(graph: Any, objects: Any, terms: Any, beta: float, memberships: Any, labels: Any, *, device: str) -> None:
-    lookups, row_of, tau = terms
     kernels.launch(
         "update_memberships", kernels.blocks(len(objects), 256), 256,
-        (objects, *graph, row_of, lookups, tau, np.float64(beta), memberships, labels, len(objects),
+        (objects, *graph, terms.row_of, terms.lookups, terms.tau, np.float64(beta), memberships, labels, len(objects),
          memberships.shape[1]),
         device=device,
     )  # fmt: skip

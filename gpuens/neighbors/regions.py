@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuens.labels.graph import Graph
 from gpuens.neighbors.shares import ShareRows
-from gpuens.neighbors.walk import ONE, Shares
+from gpuens.neighbors.walk import ONE
 from gpuens.partition.linkage.contiguous import contiguous_merges
 from gpuens.runtime.native import cpu
 
@@ -28,7 +28,7 @@ def default_n_regions(n_objects: int) -> int:
     return n_objects // (OBJECTS_OF_A_REGION if n_objects <= MANY else OBJECTS_OF_A_REGION_OF_MANY)
 
 
-def regions_of(shares: Shares, graph: Graph, n_regions: int) -> np.ndarray:
+def regions_of(shares: cpu.WalkShares, graph: Graph, n_regions: int) -> np.ndarray:
     """Return the region (N,), int64, of each object: ``n_regions``, or one for each component if that is more.
 
     >>> import gpuens as ge
@@ -43,7 +43,7 @@ def regions_of(shares: Shares, graph: Graph, n_regions: int) -> np.ndarray:
     starts, heads, rows = graph.starts, graph.heads, None
     if n > MANY:
         n_paired = max(n // OBJECTS_OF_A_PAIRED_REGION, n_regions)
-        left = cpu.pair_neighbors(starts, heads, shares.arrays, shares.n_columns, n_paired, regions)
+        left = cpu.pair_neighbors(starts, heads, shares, n_paired, regions)
         counts = np.bincount(regions)
         if len(counts) < n:
             starts, heads, row_starts, columns, means = left
@@ -60,12 +60,12 @@ def regions_of(shares: Shares, graph: Graph, n_regions: int) -> np.ndarray:
     return merged
 
 
-def rows_of_regions(shares: Shares, regions: np.ndarray, offsets: np.ndarray) -> ShareRows:
+def rows_of_regions(shares: cpu.WalkShares, regions: np.ndarray, offsets: np.ndarray) -> ShareRows:
     """Return the mean shares of each region, rounded to whole units, with the numbers of their objects."""
     from scipy.sparse import csr_array
 
     counts = np.bincount(regions)
     sums = np.zeros((len(counts), shares.n_columns), dtype=np.int64)
-    cpu.sum_regions(shares.arrays, regions, sums)
+    cpu.sum_regions(shares, regions, sums)
     means = np.rint(sums / counts[:, None]) / ONE
     return ShareRows(csr_array(means), offsets, counts)

@@ -13,8 +13,9 @@ import numpy as np
 from gpuens.labels.codes import codes_dtype
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
-from gpuens.neighbors.walk import ONE, Shares
+from gpuens.neighbors.walk import ONE
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
 DENSE_VALUES = 2**22  # shares that are dense at a time
 
@@ -38,7 +39,7 @@ class ShareRows(Rows):
         self._cluster_sizes, self.entropies = None, None
 
     @classmethod
-    def of_objects(cls, shares: Shares, offsets: np.ndarray) -> "ShareRows":
+    def of_objects(cls, shares: cpu.WalkShares, offsets: np.ndarray) -> "ShareRows":
         """Return the shares around each object as rows of one object each."""
         from scipy.sparse import csr_array
 

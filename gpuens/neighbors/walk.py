@@ -10,7 +10,7 @@ that clustering m labels. Shares are whole multiples of 2⁻¹⁵ after every st
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,22 +27,11 @@ STEP_BYTES = 2**29  # bytes of the shares before and after a step, if a clusteri
 BYTES_OF_A_SHARE = 8  # memory for a share: as a dense 16-bit number, and while the shares above 0 are laid out
 
 
-class Shares(NamedTuple):
-    """The shares S (N, C) above 0 as compressed sparse rows, in units of 1 / `ONE`."""
-
-    starts: np.ndarray  # (N + 1,), int64
-    columns: np.ndarray  # (n_shares,), int32, ascending in each row
-    values: np.ndarray  # (n_shares,), uint16
-    n_columns: int
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three arrays, as native code takes them."""
-        return self.starts, self.columns, self.values
-
-
-def walk(rows: Rows, graph: Graph, steps: int = STEPS) -> Shares:
+def walk(rows: Rows, graph: Graph, steps: int = STEPS) -> cpu.WalkShares:
     """Return the shares of the labels around each object, by ``steps`` steps of a walk; rows are all N objects.
+
+    The shares S (N, C) above 0 are in compressed sparse rows, in units of 1 / `ONE`: ``starts`` (N + 1,), int64,
+    ``columns``, int32, ascending in each row, and ``values``, uint16.
 
     >>> import gpuens as ge
     >>> from gpuens.neighbors.walk import walk
@@ -65,7 +54,7 @@ def walk(rows: Rows, graph: Graph, steps: int = STEPS) -> Shares:
     columns, values, places = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint16), starts[:-1].copy()
     for first, block in blocks:
         cpu.append_shares(block, first, places, columns, values)
-    return Shares(starts, columns, values, rows.n_clusters)
+    return cpu.WalkShares(starts, columns, values, rows.n_clusters)
 
 
 def walked_blocks(rows: Rows, graph: Graph, steps: int) -> Iterator[tuple[int, np.ndarray]]:

@@ -143,17 +143,16 @@ class _Search:
     """The search among partitions of rows into ``least`` to ``most`` clusters."""
 
     def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
-        self.rows, self.least, self.most = rows, least, most
+        self.rows = rows
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
         kept, times = np.unique(first_equals(codes, sizes), return_counts=True)
-        self.codes, self.times = np.ascontiguousarray(codes.T[kept]), times
         offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
-        self.ensemble = self.codes, offsets, rows.counts, times
+        self.ensemble = cpu.MedianEnsemble(np.ascontiguousarray(codes.T[kept]), offsets, rows.counts, times)
         of_whole = np.empty(0)
         if given.loss == "vi":
             of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
-        self.loss = LOSSES.index(given.loss), float(given.a), of_whole
-        self.bounds = least, most, int(given.max_iter), settled
+        self.loss = cpu.MedianLoss(LOSSES.index(given.loss), float(given.a), of_whole)
+        self.bounds = cpu.MedianBounds(least, most, int(given.max_iter), settled)
 
     def best_of_all(self) -> _Found:
         """Return the best of all partitions, for few rows."""
@@ -166,14 +165,14 @@ class _Search:
         Up to half of the starts are clusterings, the most frequent first. If the number of clusters is fixed, one start
         is the result of k-means in label space. The other starts allocate all rows.
         """
-        labels = np.full((n_init, len(self.rows)), -1)
-        shuffled = rng.permutation(len(self.times))
-        frequent = shuffled[np.argsort(-self.times[shuffled], kind="stable")]
+        labels, codes, times = np.full((n_init, len(self.rows)), -1), self.ensemble.codes, self.ensemble.times
+        shuffled = rng.permutation(len(times))
+        frequent = shuffled[np.argsort(-times[shuffled], kind="stable")]
         for start, m in zip(labels[: n_init // 2], frequent, strict=False):
-            column = np.where(self.codes[m] == np.iinfo(self.codes.dtype).max, -1, self.codes[m].astype(np.int64))
+            column = np.where(codes[m] == np.iinfo(codes.dtype).max, -1, codes[m].astype(np.int64))
             start[:] = self._largest(column)
-        if self.least == self.most:
-            labels[-1] = category_kmeans(self.rows, self.most, rng, n_init=1).labels
+        if self.bounds.least == self.bounds.most:
+            labels[-1] = category_kmeans(self.rows, self.bounds.most, rng, n_init=1).labels
         return labels
 
     def _largest(self, column: np.ndarray) -> np.ndarray:
@@ -184,7 +183,7 @@ class _Search:
         number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
         number[-1] = -1
         found = number[column]
-        return np.where(found < self.most, found, -1)
+        return np.where(found < self.bounds.most, found, -1)
 
     def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Found:
         """Return the best partition to which the starts (n_init, G) lead."""

@@ -65,8 +65,7 @@ class Problem:
         self.shared = missing / self.k_h**2  # the part of every entry of A_hᵀ A_h that is due to missing labels
         mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
         self.mass = np.where(self.there, mass, 1.0)
-        # SoftTerms of kernels/cpu/partition/primitives.h
-        self.terms = (
+        self.terms = cpu.SoftTerms(
             self.bounds, self.there, self.held, self.shared, self.grams, self.gram_starts,
             alpha * self.n_objects, beta * self.n_objects,
         )  # fmt: skip
@@ -185,7 +184,7 @@ class Problem:
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
         """Return the table after steps of eq 10 on all S_h with a fixed M."""
         then = table.copy()
-        cpu.step_correspondences(self.terms, products, then, (tol, n_steps, VANISHED))
+        cpu.step_correspondences(self.terms, products, then, cpu.Stepping(tol, n_steps, VANISHED))
         return self.filled(then, self.there)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:

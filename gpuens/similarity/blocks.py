@@ -84,7 +84,7 @@ def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarr
     """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
     rows, cols = np.ascontiguousarray(row_codes), np.ascontiguousarray(col_codes.T)
     tile = np.empty((len(rows), cols.shape[1]))
-    cpu.coupled_tile(rows, cols, offsets, (blocks.starts, blocks.values), tile)
+    cpu.coupled_tile(rows, cols, offsets, cpu.ClusterBlocks(blocks.starts, blocks.values), tile)
     return tile
 
 

@@ -6,8 +6,6 @@ numbers ≥ 0. So a bound is never above a distance, a partial sum is a bound to
 than the listed points, to the last bit.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuens.runtime.native import cpu
@@ -17,18 +15,7 @@ VECTOR = 8  # float64 numbers in a vector; leaves are padded to whole vectors
 GROUP = 64  # leaves in a group
 
 
-class Leaves(NamedTuple):
-    """Points (N, D) in leaves, as an argument of primitives."""
-
-    order: np.ndarray  # (N,) int64: the indices of the points, leaf by leaf
-    starts: np.ndarray  # (n_leaves + 1,) int64: the first place of each leaf in ``order``
-    leaf_of: np.ndarray  # (N,) int64: the leaf of each point
-    coordinates: np.ndarray  # (n_leaves D, n ≤ LEAF); places beyond the points of a leaf are infinite
-    boxes: np.ndarray  # (2 n_groups D, GROUP): the smallest coordinates of all leaves, then the largest
-    hulls: np.ndarray  # (2 D, n_groups): the smallest coordinates of all groups, then the largest
-
-
-def leaves_of(points: np.ndarray) -> Leaves:
+def leaves_of(points: np.ndarray) -> cpu.Leaves:
     """Divide points (N, D), float64, into leaves, by repeated splits at the median of the feature of largest range."""
     n_points, n_features = points.shape
     n_leaves = 1 << max(0, -(-n_points // LEAF) - 1).bit_length()
@@ -45,4 +32,4 @@ def leaves_of(points: np.ndarray) -> Leaves:
     cpu.fill_leaves(points, order, starts, coordinates, lower, upper)
     hulls = lower.min(axis=1), np.where(np.isinf(upper), -np.inf, upper).max(axis=1)
     by_feature = np.concatenate([of_groups.reshape(-1, n_features).T for of_groups in hulls])
-    return Leaves(order, starts, leaf_of, coordinates, np.concatenate(boxes), np.ascontiguousarray(by_feature))
+    return cpu.Leaves(order, starts, leaf_of, coordinates, np.concatenate(boxes), np.ascontiguousarray(by_feature))

@@ -194,9 +194,7 @@ def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, dev
 
 
 @kernels.primitive
-def coefficients(
-    ids: np.ndarray, distances: np.ndarray, codes: np.ndarray, offsets: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def coefficients(ids: np.ndarray, distances: np.ndarray, codes: np.ndarray, offsets: np.ndarray) -> cpu.Coefficients:
     """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
 
     Returns ``clusters`` (R, places), int32, ``values`` (R, places), float64, and ``counts`` (R, M), int32. Clustering m
@@ -204,11 +202,11 @@ def coefficients(
     the others are 0. Sums run over the references, nearest first; the sums of eq 11 run over the clusters.
     """
     firsts, shape = _places(offsets, *ids.shape)
-    clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
     counts = np.zeros((len(ids), len(firsts)), dtype=np.int32)
+    found = cpu.Coefficients(np.zeros(shape, dtype=np.int32), np.zeros(shape), counts)
     columns = np.ascontiguousarray(codes.T)
-    cpu.mapping_coefficients((ids, distances), columns, offsets, firsts, (clusters, values, counts))
-    return clusters, values, counts
+    cpu.mapping_coefficients(cpu.ReferenceSets(ids, distances), columns, offsets, firsts, found)
+    return found
 
 
 def _places(offsets: np.ndarray, n_rows: int, n_neighbors: int) -> tuple[np.ndarray, tuple[int, int]]:
@@ -221,7 +219,7 @@ def _places(offsets: np.ndarray, n_rows: int, n_neighbors: int) -> tuple[np.ndar
 
 
 @coefficients.kernel
-def _(ids: Any, distances: Any, codes: Any, offsets: np.ndarray, *, device: str) -> tuple[Any, Any, Any]:
+def _(ids: Any, distances: Any, codes: Any, offsets: np.ndarray, *, device: str) -> cpu.Coefficients:
     xp, (n_rows, n_neighbors) = devices.namespace(device), ids.shape
     n_objects, n_clusterings = codes.shape
     firsts, shape = _places(offsets, n_rows, n_neighbors)
@@ -233,4 +231,4 @@ def _(ids: Any, distances: Any, codes: Any, offsets: np.ndarray, *, device: str)
          n_neighbors, n_objects, n_clusterings, shape[1]),
         device=device, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
-    return clusters, values, counts
+    return cpu.Coefficients(clusters, values, counts)

@@ -24,8 +24,8 @@ def neighborhood_bits(
     rows, cols = np.ascontiguousarray(row_codes), np.ascontiguousarray(col_codes.T)
     hardly, surely = _screen(theta, rows.shape[1], blocks.scale, 0, 2**32 - 1)
     bits = np.empty((len(rows), -(-cols.shape[1] // WORD)), dtype=np.uint64)
-    threshold = int(hardly), int(surely), float(blocks.scale), float(theta)
-    cpu.neighborhood_bits(rows, cols, offsets, (blocks.starts, blocks.values), threshold, bits)
+    threshold = cpu.Threshold(int(hardly), int(surely), float(blocks.scale), float(theta))
+    cpu.neighborhood_bits(rows, cols, offsets, cpu.ClusterBlocks(blocks.starts, blocks.values), threshold, bits)
     return bits
 
 

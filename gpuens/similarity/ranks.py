@@ -6,15 +6,13 @@ is an integer, and so are all numbers before the last division. So results are t
 order of summation.
 """
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
-
-Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
 STEPS = 2**43  # number of steps between 0 and 1; coefficients are rounded to steps, so that rounding breaks no ties
 BLOCK = 1024  # objects or columns in a block
@@ -87,10 +85,10 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     # with z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of
     # the zeros is z + 1
     ranks = np.empty_like(columns.data)
-    cpu.doubled_ranks((columns.indptr, columns.indices, columns.data), counts, n, shift, ranks)
+    cpu.doubled_ranks(columns, counts, n, shift, ranks)
     columns.data = ranks
     rows = columns.tocsr()
-    entries = [(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
+    entries = [cpu.AnySparse(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
     products = rank_products(*entries, counts, device=device)
     totals = columns.T @ counts
     return _correlations(products, totals, n)
@@ -116,14 +114,14 @@ def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarra
 
 
 @kernels.primitive
-def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
+def rank_products(columns: cpu.AnySparse, rows: cpu.AnySparse, counts: np.ndarray) -> np.ndarray:
     """Return Σ counts[i] μ_ic μ_id of all pairs of columns c ≤ d, int64 (n_columns, n_columns), host; 0 below.
 
     ``columns`` and ``rows`` hold the same integers μ in SciPy's layouts by columns (CSC) and by rows (CSR).
     """
-    n_columns, n_objects = len(columns[0]) - 1, len(rows[0]) - 1
-    in_rows = np.diff(rows[0]).astype(np.float64)
-    largest = int(columns[2].max(initial=0))
+    n_columns, n_objects = len(columns.indptr) - 1, len(rows.indptr) - 1
+    in_rows = np.diff(rows.indptr).astype(np.float64)
+    largest = int(columns.data.max(initial=0))
     exact = BLOCK * largest**2 * int(counts.max(initial=0)) < 2**53  # whether float64 sums of a block are exact
     if exact and DENSE * (in_rows @ in_rows) > n_objects * n_columns**2:
         return _products_of_blocks(rows, counts, n_columns)
@@ -132,12 +130,12 @@ def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.nda
     return products
 
 
-def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np.ndarray:
+def _products_of_blocks(rows: cpu.AnySparse, counts: np.ndarray, n_columns: int) -> np.ndarray:
     """Return the same result as `rank_products`, by products of dense blocks, if all sums are integers below 2⁵³."""
     from scipy.sparse import csr_array
 
-    starts, places, values = rows
-    sparse = csr_array((values.astype(np.float64), places, starts), shape=(len(starts) - 1, n_columns))
+    shape = len(rows.indptr) - 1, n_columns
+    sparse = csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=shape)
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
     once = bool((counts == 1).all())
     for start in range(0, len(counts), BLOCK):
@@ -151,8 +149,8 @@ def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np
 
 
 @rank_products.kernel
-def _(columns: Entries, rows: Entries, counts: np.ndarray, *, device: str) -> np.ndarray:
-    xp, n_columns = devices.namespace(device), len(columns[0]) - 1
+def _(columns: cpu.AnySparse, rows: cpu.AnySparse, counts: np.ndarray, *, device: str) -> np.ndarray:
+    xp, n_columns = devices.namespace(device), len(columns.indptr) - 1
     products = xp.zeros((n_columns, n_columns), dtype=np.uint64)
     in_shared = 8 * n_columns <= kernels.SHARED_BYTES
     kernels.launch(

@@ -135,7 +135,7 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
 def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
     """Return Q_t for a sparse P (SciPy CSR array), step by step, because the powers of P would be dense."""
     products, spare = np.empty(step.shape), np.empty(step.shape)
-    cpu.walk_products((step.indptr, step.indices, step.data), n_steps, products, spare)
+    cpu.walk_products(step, n_steps, products, spare)
     return products
 
 

@@ -106,24 +106,6 @@ bool is_member(handle source, Member& member, uint8_t flags, cleanup_list* clean
     return true;
 }
 
-template <typename Struct, typename Member>
-Struct struct_of(Member Struct::*);
-
-// A struct from a tuple of these members, in this order. The caster of std::tuple, and the types of the members in the
-// signature, would take three times the time to compile.
-template <auto first, auto... others>
-struct from_tuple {
-    using Struct = decltype(struct_of(first));
-    NB_TYPE_CASTER(Struct, const_name("tuple[typing.Any, ...]"))
-
-    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        if (!PyTuple_Check(source.ptr()) || PyTuple_Size(source.ptr()) != 1 + sizeof...(others)) return false;
-        Py_ssize_t i = 0;
-        auto read = [&](auto& member) { return is_member(PyTuple_GetItem(source.ptr(), i++), member, flags, cleanup); };
-        return read(value.*first) && (read(value.*others) && ...);
-    }
-};
-
 // The class of a record in Python and its names of fields, which add_records makes.
 struct RecordClass {
     const char* name;

@@ -3,20 +3,6 @@
 #include "neighbors/primitives.h"
 #include "parallel.h"
 
-namespace nanobind::detail {
-
-template <>
-struct type_caster<gpuens::GraphArrays>
-    : from_tuple<&gpuens::GraphArrays::starts, &gpuens::GraphArrays::heads, &gpuens::GraphArrays::weights> {};
-template <>
-struct type_caster<gpuens::ShareArrays>
-    : from_tuple<&gpuens::ShareArrays::starts, &gpuens::ShareArrays::columns, &gpuens::ShareArrays::values> {};
-template <>
-struct type_caster<gpuens::RowTerms>
-    : from_tuple<&gpuens::RowTerms::lookups, &gpuens::RowTerms::row_of, &gpuens::RowTerms::tau> {};
-
-}  // namespace nanobind::detail
-
 using namespace nb::literals;
 
 namespace gpuens {
@@ -27,13 +13,13 @@ void bind_neighbors(nb::module_& m) {
     m.def("count_shares", &count_shares, "shares"_a, "counts"_a, run());
     m.def("append_shares", &append_shares, "shares"_a, "first"_a, "places"_a, "columns"_a, "values"_a, run());
     m.def("pair_neighbors",
-          [](Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns, i64 n_regions,
+          [](Vector<const i64> starts, Vector<const i32> heads, const WalkShares& shares, i64 n_regions,
              Vector<i64> regions) {
-              GrownRegions left = pair_neighbors(starts, heads, shares, n_columns, n_regions, regions);
+              GrownRegions left = pair_neighbors(starts, heads, shares, n_regions, regions);
               return std::tuple(std::move(left.starts), std::move(left.heads), std::move(left.row_starts),
                                 std::move(left.columns), std::move(left.values));
           },
-          "starts"_a, "heads"_a, "shares"_a, "n_columns"_a, "n_regions"_a, "regions"_a, run());
+          "starts"_a, "heads"_a, "shares"_a, "n_regions"_a, "regions"_a, run());
     m.def("sum_regions", &sum_regions, "shares"_a, "regions"_a, "sums"_a, run());
     m.def("color_objects", &color_objects, "starts"_a, "heads"_a, "colors"_a, run());
     m.def("update_memberships", &update_memberships, "graph"_a, "objects"_a, "terms"_a, "beta"_a, "memberships"_a,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
@@ -17,10 +18,12 @@ void count_shares(Matrix<const u16> shares, Vector<i64> counts);
 void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<u16> values);
 
 // Shares (N, C) above 0 in compressed sparse rows, columns ascending.
-struct ShareArrays {
-    Vector<const i64> starts;
-    Vector<const i32> columns;
-    Vector<const u16> values;
+struct WalkShares {
+    RECORD(WalkShares,
+           (Vector<const i64>, starts),   // (N + 1,)
+           (Vector<const i32>, columns),  // (n_shares,)
+           (Vector<const u16>, values),   // (n_shares,)
+           (i64, n_columns));             // C
 };
 
 // regions.cpp. The neighbours of regions, and their mean shares: starts and row_starts (R + 1,).
@@ -32,24 +35,26 @@ struct GrownRegions {
 
 // Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,) is the region
 // of each object. The result is empty if nothing merged.
-GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
-                            i64 n_regions, Vector<i64> regions);
+GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const WalkShares& shares, i64 n_regions,
+                            Vector<i64> regions);
 
 // The sums (R, C) of the shares of the objects of each region; regions (N,).
-void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums);
+void sum_regions(const WalkShares& shares, Vector<const i64> regions, Matrix<i64> sums);
 
 // A graph of N objects in CSR format, with both directions of each edge and no loops.
 struct GraphArrays {
-    Vector<const i64> starts;  // (N + 1,)
-    Vector<const i32> heads;
-    Vector<const f64> weights;
+    RECORD(GraphArrays,
+           (Vector<const i64>, starts),    // (N + 1,)
+           (Vector<const i32>, heads),     // (edges,)
+           (Vector<const f64>, weights));  // (edges,)
 };
 
-// Log-likelihoods lookups (G, k) of rows in classes, the row of each object (N,), and the factor of log-likelihoods (1,).
+// The log-likelihoods of the labels of objects in classes.
 struct RowTerms {
-    Matrix<const f64> lookups;
-    Vector<const i64> row_of;
-    Vector<const f64> tau;
+    RECORD(RowTerms,
+           (Matrix<const f64>, lookups),  // (G, k): those of rows
+           (Vector<const i64>, row_of),   // (N,): the row of each object
+           (Vector<const f64>, tau));     // (1,): their factor
 };
 
 // potts.cpp. colors (N,): no two neighbours have the same color. Returns the number of colors.

@@ -186,8 +186,8 @@ Regions unite(const View& of, const std::vector<Best>& best, const std::vector<i
 
 }  // namespace
 
-GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
-                            i64 n_regions, Vector<i64> regions) {
+GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const WalkShares& shares, i64 n_regions,
+                            Vector<i64> regions) {
     i64 n = starts.size - 1;
     std::iota(regions.begin(), regions.end(), 0);
     std::vector<i64> ones(n, 1), number(n);
@@ -197,7 +197,7 @@ GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, c
     Regions held;
     while (now.n > n_regions) {
         best.assign(now.n, {});
-        find_best(now, n_columns, squares, best);
+        find_best(now, shares.n_columns, squares, best);
         std::vector<i64> pairs = mutual_pairs(best, now.n - n_regions);
         if ((f64)pairs.size() < FEW_MERGES * (f64)std::min(now.n, now.n - n_regions)) break;
         Regions united = unite(now, best, pairs, number);

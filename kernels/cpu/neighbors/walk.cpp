@@ -66,7 +66,7 @@ void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vect
     });
 }
 
-void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums) {
+void sum_regions(const WalkShares& shares, Vector<const i64> regions, Matrix<i64> sums) {
     Looks looks;
     for (i64 i = 0; i < regions.size; ++i) {
         i64* row = sums[regions[i]];

@@ -3,30 +3,6 @@
 #include "parallel.h"
 #include "partition/primitives.h"
 
-namespace nanobind::detail {
-
-template <>
-struct type_caster<gpuens::SoftTerms>
-    : from_tuple<&gpuens::SoftTerms::bounds, &gpuens::SoftTerms::there, &gpuens::SoftTerms::held,
-                 &gpuens::SoftTerms::shared, &gpuens::SoftTerms::grams, &gpuens::SoftTerms::gram_starts,
-                 &gpuens::SoftTerms::alpha, &gpuens::SoftTerms::beta> {};
-template <>
-struct type_caster<gpuens::MedianEnsemble>
-    : from_tuple<&gpuens::MedianEnsemble::codes, &gpuens::MedianEnsemble::offsets, &gpuens::MedianEnsemble::counts,
-                 &gpuens::MedianEnsemble::times> {};
-template <>
-struct type_caster<gpuens::MedianLoss>
-    : from_tuple<&gpuens::MedianLoss::kind, &gpuens::MedianLoss::a, &gpuens::MedianLoss::of_whole> {};
-template <>
-struct type_caster<gpuens::MedianBounds>
-    : from_tuple<&gpuens::MedianBounds::least, &gpuens::MedianBounds::most, &gpuens::MedianBounds::max_iter,
-                 &gpuens::MedianBounds::settled> {};
-template <>
-struct type_caster<gpuens::Stepping>
-    : from_tuple<&gpuens::Stepping::tol, &gpuens::Stepping::n_steps, &gpuens::Stepping::vanished> {};
-
-}  // namespace nanobind::detail
-
 using namespace nb::literals;
 
 namespace gpuens {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
@@ -18,20 +19,25 @@ void pam(Matrix<const f64> distances, Vector<const f64> weights, Vector<i64> med
 
 // median.cpp. Clusterings with their numbers of times, and rows with their counts.
 struct MedianEnsemble {
-    Codes<Matrix> codes;  // (M, G)
-    Vector<const i64> offsets, counts, times;
+    RECORD(MedianEnsemble,
+           (Codes<Matrix>, codes),        // (M, G)
+           (Vector<const i64>, offsets),  // (M + 1,)
+           (Vector<const i64>, counts),   // (G,)
+           (Vector<const i64>, times));   // (M,)
 };
 
 struct MedianLoss {
-    i64 kind;  // 0 Binder's, 1 variation of information, 2 one minus the adjusted Rand index
-    f64 a;
-    Vector<const f64> of_whole;  // x log2 x for whole numbers x, for kind 1
+    RECORD(MedianLoss,
+           (i64, kind),  // 0 Binder's, 1 variation of information, 2 one minus the adjusted Rand index
+           (f64, a),
+           (Vector<const f64>, of_whole));  // x log2 x for whole numbers x, for kind 1
 };
 
 struct MedianBounds {
-    i64 least, most;  // clusters
-    i64 max_iter;     // sweeps
-    i64 settled;      // rows: a sweep that moves no more is the last; unless 0, no cluster is taken apart
+    RECORD(MedianBounds,
+           (i64, least), (i64, most),  // clusters
+           (i64, max_iter),            // sweeps
+           (i64, settled));  // rows: a sweep that moves no more is the last; unless 0, no cluster is taken apart
 };
 
 // S searches; orders (S, G): permutations of the rows; labels (S, G) change, and rows of label -1 are allocated first.
@@ -92,19 +98,18 @@ void label_correspondences(Codes<Matrix> codes, Vector<const i64> offsets, Matri
 
 // soft_descent.cpp. The terms of eq 3 of M clusterings; alpha and beta are multiplied by the number of objects.
 struct SoftTerms {
-    Vector<const i64> bounds;  // (M + 1,): the clusters of each clustering
-    Vector<const bool> there;  // (N_c,): clusters that have objects
-    Vector<const f64> held;    // (N_c,): their numbers
-    Vector<const f64> shared;  // (M,): what missing labels add to each entry of A^T A
-    Vector<const f64> grams;   // A^T A of soft clusterings, one after the other
-    Vector<const i64> gram_starts;  // (M,): where, -1 of labels
-    f64 alpha, beta;
+    RECORD(SoftTerms,
+           (Vector<const i64>, bounds),       // (M + 1,): the clusters of each clustering
+           (Vector<const bool>, there),       // (N_c,): whether each cluster has objects
+           (Vector<const f64>, held),         // (N_c,): their numbers
+           (Vector<const f64>, shared),       // (M,): the part of each entry of A^T A that is due to missing labels
+           (Vector<const f64>, grams),        // A^T A of soft clusterings, one after the other
+           (Vector<const i64>, gram_starts),  // (M,): the first place of each in grams, -1 for labels
+           (f64, alpha), (f64, beta));
 };
 
 struct Stepping {
-    f64 tol;
-    i64 n_steps;
-    f64 vanished;  // a smaller correspondence becomes 0
+    RECORD(Stepping, (f64, tol), (i64, n_steps), (f64, vanished));  // a correspondence below `vanished` becomes 0
 };
 
 // products, table (N_c, k); parts (M,). The table steps until it moves by no more than tol.

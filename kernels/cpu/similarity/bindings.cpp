@@ -4,32 +4,6 @@
 #include "bindings.h"
 #include "parallel.h"
 
-namespace nanobind::detail {
-
-template <>
-struct type_caster<gpuens::ClusterBlocks>
-    : from_tuple<&gpuens::ClusterBlocks::starts, &gpuens::ClusterBlocks::values> {};
-template <>
-struct type_caster<gpuens::ReferenceSets>
-    : from_tuple<&gpuens::ReferenceSets::ids, &gpuens::ReferenceSets::distances> {};
-template <>
-struct type_caster<gpuens::Coefficients>
-    : from_tuple<&gpuens::Coefficients::clusters, &gpuens::Coefficients::values, &gpuens::Coefficients::counts> {};
-template <>
-struct type_caster<gpuens::Leaves>
-    : from_tuple<&gpuens::Leaves::order, &gpuens::Leaves::starts, &gpuens::Leaves::leaf_of, &gpuens::Leaves::coordinates,
-                 &gpuens::Leaves::boxes, &gpuens::Leaves::hulls> {};
-template <>
-struct type_caster<gpuens::Threshold>
-    : from_tuple<&gpuens::Threshold::hardly, &gpuens::Threshold::surely, &gpuens::Threshold::scale,
-                 &gpuens::Threshold::theta> {};
-template <typename Value>
-struct type_caster<gpuens::AnySparse<Value>>
-    : from_tuple<&gpuens::AnySparse<Value>::starts, &gpuens::AnySparse<Value>::places,
-                 &gpuens::AnySparse<Value>::values> {};
-
-}  // namespace nanobind::detail
-
 namespace gpuens {
 
 using namespace nanobind::literals;

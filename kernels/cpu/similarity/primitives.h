@@ -5,15 +5,15 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "records.h"
 #include "similarity/sparse.h"
 
 namespace gpuens {
 
-// Similarities of clusters within each clustering, gpuens.similarity.blocks.OnDevice: the k_m x k_m matrix of clustering m
+// Similarities of clusters within each clustering (gpuens/similarity/blocks.py): the k_m x k_m matrix of clustering m
 // begins at values + starts[m].
 struct ClusterBlocks {
-    Vector<const i64> starts;
-    Vector<const f64> values;
+    RECORD(ClusterBlocks, (Vector<const i64>, starts), (Vector<const f64>, values));
 
     const f64* row(Vector<const i64> offsets, i64 m, i64 label) const {
         return values.data + starts[m] + label * (offsets[m + 1] - offsets[m]);
@@ -35,15 +35,15 @@ void relative_similarities(Matrix<const f64> shares, Vector<const i64> offsets, 
 
 // mapping.cpp. The nearest objects (R, T) of R objects, nearest first, and the distances.
 struct ReferenceSets {
-    Matrix<const i64> ids;
-    Matrix<const f64> distances;
+    RECORD(ReferenceSets, (Matrix<const i64>, ids), (Matrix<const f64>, distances));
 };
 
 // The places of clustering m begin at firsts[m], counts[i, m] (R, M) of them are in use; zeros before.
 struct Coefficients {
-    Matrix<i32> clusters;  // (R, places)
-    Matrix<f64> values;
-    Matrix<i32> counts;
+    RECORD(Coefficients,
+           (Matrix<i32>, clusters),  // (R, places)
+           (Matrix<f64>, values),    // (R, places)
+           (Matrix<i32>, counts));   // (R, M)
 };
 
 // codes (M, N), firsts (M,).
@@ -69,13 +69,16 @@ void farthest_in_clusters(Codes<Matrix> codes, Vector<const i64> offsets, Matrix
 void refine(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> distances, Vector<const f64> inverse,
             Vector<const f64> weights, Matrix<f64> similar);
 
-// leaves.cpp. Points (N, D) in leaves, gpuens.similarity.leaves.Leaves. Leaf l has places starts[l] ... starts[l + 1] - 1 of
+// leaves.cpp. Points (N, D) in leaves (gpuens/similarity/leaves.py). Leaf l has places starts[l] ... starts[l + 1] - 1 of
 // the order, and one row of coordinates per feature, infinite beyond its points.
 struct Leaves {
-    Vector<const i64> order, starts, leaf_of;
-    Matrix<const f64> coordinates;  // (n_leaves D, width)
-    Matrix<const f64> boxes;        // (2 n_groups D, 64): the smallest coordinates of all leaves, then the largest
-    Matrix<const f64> hulls;        // (2 D, n_groups): the same of groups of leaves
+    RECORD(Leaves,
+           (Vector<const i64>, order),        // (N,): the points, leaf by leaf
+           (Vector<const i64>, starts),       // (n_leaves + 1,)
+           (Vector<const i64>, leaf_of),      // (N,): the leaf of each point
+           (Matrix<const f64>, coordinates),  // (n_leaves D, width)
+           (Matrix<const f64>, boxes),        // (2 n_groups D, 64): the smallest coordinates of all leaves, then the largest
+           (Matrix<const f64>, hulls));       // (2 D, n_groups): the same of groups of leaves
 
     i64 n_leaves() const { return starts.size - 1; }
     i64 n_groups() const { return hulls.columns; }
@@ -114,8 +117,7 @@ void correlations(Matrix<const i64> products, Vector<const i64> totals, i64 n, V
 // neighborhoods.cpp. A similarity of at least theta makes two rows neighbours. Sums of units, scale of which are 1.0, decide
 // nearly always: below `hardly` they are none, from `surely` on they are.
 struct Threshold {
-    u32 hardly, surely;
-    f64 scale, theta;
+    RECORD(Threshold, (u32, hardly), (u32, surely), (f64, scale), (f64, theta));
 };
 
 // Bit j % 64 of word j / 64 of row i (R, words): whether row i and column j are neighbours.

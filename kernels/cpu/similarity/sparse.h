@@ -2,16 +2,17 @@
 #pragma once
 
 #include "arrays.h"
+#include "records.h"
 
 namespace gpuens {
 
 using Indices = std::variant<Vector<const i32>, Vector<const i64>>;
 
-// Line i, a row (CSR) or a column (CSC), has entries starts[i] ... starts[i + 1] - 1 of places and values.
+// Line i, a row (CSR) or a column (CSC), has entries indptr[i] ... indptr[i + 1] - 1 of indices and data. The names are
+// SciPy's, so that its sparse arrays can be passed as they are.
 template <typename Value>
 struct AnySparse {
-    Indices starts, places;
-    Vector<const Value> values;
+    RECORD(AnySparse, (Indices, indptr), (Indices, indices), (Vector<const Value>, data));
 };
 
 template <typename Index, typename Value>
@@ -27,10 +28,10 @@ struct Sparse {
 template <typename Value, typename Work>
 auto with_sparse(const AnySparse<Value>& of, Work&& work) {
     std::vector<i64> starts =
-        std::visit([](auto given) { return std::vector<i64>(given.begin(), given.end()); }, of.starts);
+        std::visit([](auto given) { return std::vector<i64>(given.begin(), given.end()); }, of.indptr);
     return std::visit([&]<typename Index>(Vector<const Index> places) {
-        return work(Sparse<Index, Value>{std::move(starts), places.data, of.values.data});
-    }, of.places);
+        return work(Sparse<Index, Value>{std::move(starts), places.data, of.data.data});
+    }, of.indices);
 }
 
 }  // namespace gpuens
