@@ -180,6 +180,7 @@ STAGES = [  # (module; function, or method of a class, that the module calls; na
     ("partition.linkage.partitioners", "average_linkage", "linkage"),
     ("partition.linkage.partitioners", "single_linkage", "linkage"),
     ("partition.linkage.average", "equal_leaves", "leaves"),
+    ("partition.linkage.average", "nearest_lists", "nearest lists"),
     ("partition.linkage.rounds", "regions_of", "histograms"),
     ("partition.linkage.nearest", "locality_order", "order of rows"),
     ("partition.linkage.rounds", "nearest_lists", "nearest lists"),
