@@ -152,10 +152,10 @@ public:
 
     const std::vector<i64>& found() const { return due; }
 
-    void settle(Vector<const i64> some) {
-        over_ranges(some.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
+    void settle(Vector<const i64> queries) {
+        over_ranges(queries.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
             for (i64 i = begin; i < end; ++i) {
-                i64 a = some[i], &nearest = state.nearest[a];
+                i64 a = queries[i], &nearest = state.nearest[a];
                 if (nearest < 0) continue;
                 nearest = state.now(nearest);
                 if (rounds.changed(nearest, a)) state.nearest_similarity[a] = scorer.similarity(a, nearest);
@@ -223,9 +223,9 @@ private:
     }
 
     // Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
-    void take_first_listed(const std::vector<i64>& some) {
+    void take_first_listed(const std::vector<i64>& queries) {
         const Tolerance& tolerance = scorer.tolerance;
-        for (i64 a : some) {
+        for (i64 a : queries) {
             f64 second = lists.n_listed() > 1 ? lists.similarities[a][1] : 0.0;
             if (tolerance.slack > 0.0 || tolerance.margin > 0.0) {
                 lists.bound[a] = lists.bound[a] * (1.0 + tolerance.slack) + tolerance.margin;

@@ -31,12 +31,12 @@ public:
     i64 size() const { return n; }
     i64 blocks() const { return (n + BLOCK - 1) / BLOCK; }
 
-    // Keep only the rows and columns `some`, ascending.
-    void keep(const std::vector<i64>& some) {
-        i64 fewer = (i64)some.size(), narrower = width_for(fewer);
+    // Keep only the rows and columns `places`, ascending.
+    void keep(const std::vector<i64>& places) {
+        i64 fewer = (i64)places.size(), narrower = width_for(fewer);
         for (i64 a = 0; a < fewer; ++a) {
-            f64 *to = sums.get() + a * narrower, *from = (*this)[some[a]];
-            for (i64 c = 0; c < fewer; ++c) to[c] = from[some[c]];
+            f64 *to = sums.get() + a * narrower, *from = (*this)[places[a]];
+            for (i64 c = 0; c < fewer; ++c) to[c] = from[places[c]];
             std::fill(to + fewer, to + narrower, 0.0);
         }
         n = fewer;
@@ -154,8 +154,8 @@ public:
     const std::vector<i64>& found() { return state.left(); }
 
     // Nearest regions are always current, but similarities are computed late, because few of them are needed.
-    void settle(Vector<const i64> some) {
-        for (i64 a : some) {
+    void settle(Vector<const i64> queries) {
+        for (i64 a : queries) {
             if (!stale[a]) continue;
             catch_up(place[a]);
             state.nearest_similarity[a] = similarity_of(place[a], place[state.nearest[a]]);

@@ -287,10 +287,10 @@ public:
 
     const std::vector<i64>& found() { return state.left(); }
 
-    void settle(Vector<const i64> some) {
-        over_ranges(some.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
+    void settle(Vector<const i64> queries) {
+        over_ranges(queries.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
             for (i64 i = begin; i < end; ++i) {
-                i64 a = some[i];
+                i64 a = queries[i];
                 if (state.nearest[a] >= 0) state.nearest_similarity[a] = table.exact(a, state.nearest[a]);
             }
         });

@@ -13,9 +13,9 @@
 namespace gpuens {
 
 // The number of entries of some regions.
-inline i64 entries_of(const i64* length, Vector<const i64> some) {
+inline i64 entries_of(const i64* length, Vector<const i64> regions) {
     i64 n = 0;
-    for (i64 r : some) n += length[r];
+    for (i64 r : regions) n += length[r];
     return n;
 }
 
@@ -135,17 +135,17 @@ struct Similarities {
 class Laid {
 public:
     Laid(const Histograms& of, std::vector<i64> some_, i64 n_clusters_)
-        : some(std::move(some_)), n_clusters(n_clusters_), counts(some.size() * n_clusters_) {
-        for (std::size_t i = 0; i < some.size(); ++i)
-            for (i64 e = of.start[some[i]]; e < of.start[some[i]] + of.length[some[i]]; ++e)
+        : regions(std::move(some_)), n_clusters(n_clusters_), counts(regions.size() * n_clusters_) {
+        for (std::size_t i = 0; i < regions.size(); ++i)
+            for (i64 e = of.start[regions[i]]; e < of.start[regions[i]] + of.length[regions[i]]; ++e)
                 counts[i * n_clusters + of.clusters[e]] = of.counts[e];
     }
-    i64 n() const { return (i64)some.size(); }
-    i64 region(i64 i) const { return some[i]; }
+    i64 n() const { return (i64)regions.size(); }
+    i64 region(i64 i) const { return regions[i]; }
     const i32* operator[](i64 i) const { return counts.data() + i * n_clusters; }
 
 private:
-    std::vector<i64> some;
+    std::vector<i64> regions;
     i64 n_clusters;
     std::vector<i32> counts;
 };
@@ -155,9 +155,9 @@ class Longest {
 public:
     Longest(i64 n_regions, i64 n_clusters_) : n_clusters(n_clusters_), laid({}, {}, n_clusters_), at(n_regions, -1) {}
 
-    void lay(const Histograms& of, std::vector<i64> some) {
+    void lay(const Histograms& of, std::vector<i64> regions) {
         for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = -1;
-        laid = Laid(of, std::move(some), n_clusters);
+        laid = Laid(of, std::move(regions), n_clusters);
         for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = (i32)i;
     }
 

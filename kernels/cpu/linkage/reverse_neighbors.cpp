@@ -2,14 +2,14 @@
 
 namespace gpuens {
 
-void ReverseNeighbors::follow(Vector<const i64> some, State& state) {
-    if (used + some.size > (i64)nodes.size()) {
+void ReverseNeighbors::follow(Vector<const i64> regions, State& state) {
+    if (used + regions.size > (i64)nodes.size()) {
         used = 0;
         for (i64 a : state.left()) top[a] = NOBODY;
         for (i64 a : state.left())
             if (node[a] != NOBODY) wait(a, state);
     }
-    for (i64 a : some) wait(a, state);
+    for (i64 a : regions) wait(a, state);
 }
 
 void ReverseNeighbors::wait(i64 a, const State& state) {

@@ -27,7 +27,7 @@ public:
     std::vector<f64> until;
 
     // Insert each of these regions into the heap of its nearest region.
-    void follow(Vector<const i64> some, State& state);
+    void follow(Vector<const i64> regions, State& state);
 
     // Meld the heaps of the pairs of the last round. Their followers whose nearest region may have changed leave the heaps, and are
     // returned; so do regions that have merged.

@@ -78,20 +78,20 @@ public:
         return active;
     }
 
-    void sort(std::vector<i64>& some) const {
-        std::sort(some.begin(), some.end(), [&](i64 a, i64 b) { return place[a] < place[b]; });
+    void sort(std::vector<i64>& regions) const {
+        std::sort(regions.begin(), regions.end(), [&](i64 a, i64 b) { return place[a] < place[b]; });
     }
 
     // The pairs of the last round.
     Vector<const i64> last_kept() const { return last(kept); }
     Vector<const i64> last_absorbed() const { return last(absorbed); }
 
-    // Those of `some` that are the kept region of a pair of regions that are each other's nearest. A new pair has a region among
-    // `some`, if these are all whose nearest region is new.
-    std::vector<i64> pair_up(Vector<const i64> some) {
+    // The kept region of each pair of regions that are each other's nearest, of new pairs only: one of both is among `regions`, which
+    // are all whose nearest region is new.
+    std::vector<i64> pair_up(Vector<const i64> regions) {
         for (i64 a : last_kept()) partner[a] = -1;
         std::vector<i64> pairs;
-        for (i64 a : some) {
+        for (i64 a : regions) {
             if (nearest[a] < 0) continue;
             i64 b = now(nearest[a]);
             if (nearest[b] < 0 || now(nearest[b]) != a) continue;
