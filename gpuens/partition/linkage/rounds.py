@@ -176,12 +176,13 @@ class ObservedScorer(Scorer):
 def link_diagonal(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
     """Return the dendrogram of rows on a GPU under a diagonal S of weights (N_c,)."""
     device = rows.device
+    regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)  # before long work, as it may not fit
     index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device=device)
     lists = nearest_lists(index, conduct.n_listed(rows))
     work.comparisons += index.comparisons
     bounding = bounding_weights(weights, device=device)
     scorer = DiagonalScorer(devices.namespace(device).asarray(weights), bounding, rows.n_clusterings, rows.n_objects)
-    return Rounds(rows, scorer, lists, index.order, work).run()
+    return Rounds(regions, scorer, lists, index.order, work, device).run()
 
 
 def link_general(rows: Rows, affinities: Any, margin: float, work: Work) -> Dendrogram:
@@ -197,8 +198,9 @@ def link_observed(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
 
 def _link_all_pairs(rows: Rows, scorer: Scorer, work: Work) -> Dendrogram:
     everything = devices.namespace(rows.device).arange(len(rows))
+    regions = regions_of(rows.codes, rows.offsets, rows.counts, device=rows.device)
     lists = Shortlists.empty(len(rows), conduct.n_listed(rows), rows.device)
-    rounds = Rounds(rows, scorer, lists, everything, work)
+    rounds = Rounds(regions, scorer, lists, everything, work, rows.device)
     rounds.numbers[1:] = len(rows)
     scorer.search(everything, everything, rounds)
     rounds.numbers[1:] = 0
@@ -211,13 +213,14 @@ def _link_all_pairs(rows: Rows, scorer: Scorer, work: Work) -> Dendrogram:
 class Rounds:
     """The rounds of a linkage; arrays of all regions, their lists and their nearest regions are on the device."""
 
-    def __init__(self, rows: Rows, scorer: Scorer, lists: Shortlists, order: Any, work: Work) -> None:
-        self.device, self.scorer, self.lists, self.work = rows.device, scorer, lists, work
-        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=rows.device)
-        self.state = State.of_rows(order, rows.device)
-        self.heights = Heights.of_rows(len(rows), rows.device)
+    def __init__(
+        self, regions: Regions, scorer: Scorer, lists: Shortlists, order: Any, work: Work, device: str
+    ) -> None:
+        self.device, self.scorer, self.lists, self.work = device, scorer, lists, work
+        self.state = State.of_rows(order, device)
+        self.heights = Heights.of_rows(len(order), device)
         self.counts = [0] * len(Count)  # the counts that the host has read last
-        self.most = len(rows)  # regions at most in a round
+        self.most = len(order)  # regions at most in a round
         self.launched: dict[int, list[Any]] = {}  # launches of a round, by the array of active regions
         of_state = self.state.counts
         of_state[Count.USED : Count.USED + 1] = regions.used
