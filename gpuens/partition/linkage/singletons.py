@@ -47,7 +47,7 @@ def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
     if np.count_nonzero(own) < 2:
         return None
     shared = row_sums(codes, offsets, np.where(own, 0.0, weights), device=device)
-    ascending = xp.sort(shared)  # rows of a leaf have equal sums, which nearly always rules out all leaves
+    ascending = shared[shared.argsort()]  # rows of a leaf have equal sums, which nearly always rules out all leaves
     if not (ascending[1:] == ascending[:-1]).any():
         return None
     n_own = row_sums(codes, offsets, own.astype(np.float64), device=device)
