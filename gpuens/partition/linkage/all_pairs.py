@@ -56,7 +56,7 @@ def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.
     return Rows.of_codes(codes, offsets, rows.counts, rows.device), weights
 
 
-def bounding_weights(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
+def bounding_weights_of_ratio(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
     """Return float32 weights (N_c + M,) for an upper bound: no smaller numerator and no larger denominator."""
     n_clusters = weights.shape[1] - n_clusterings
     bounding: np.ndarray = weights.sum(axis=0) / weights.max()

@@ -172,7 +172,7 @@ def _link_observed(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     refuse_too_many(rows, "observed")
     if rows.device != "cpu":
         return rounds.link_observed(rows, weights, work)
-    bounding = all_pairs.bounding_weights(weights, rows.n_clusterings // 2)
+    bounding = all_pairs.bounding_weights_of_ratio(weights, rows.n_clusterings // 2)
     return _link_all_pairs(cpu.link_observed, rows, weights, bounding, work)
 
 

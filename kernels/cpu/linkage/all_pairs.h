@@ -25,7 +25,6 @@ struct PairScores {
     Weighting<Weight> by;
 
     f64 similarity(i64 a, i64 b) const { return similarity_of(of, by, a, b); }
-    f64 share(i64 a, i64 b) const { return (f64)(of.size[a] - of.size[b]) / (f64)of.size[a]; }
     void lay(i64) {}
     template <typename Count>
     void lay_if(i64, Count&&) {}

@@ -13,6 +13,12 @@ void sort(const State& state, const Merges& sorted) {
     sort_merges(span(state.kept), span(state.absorbed), span(state.similarities), sorted);
 }
 
+std::vector<i64> first_numbers(i64 n) {
+    std::vector<i64> numbers(n);
+    std::iota(numbers.begin(), numbers.end(), (i64)0);
+    return numbers;
+}
+
 template <typename Weight>
 Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>& by, const AnyDiagonal& any,
             const Shortlists& lists, const Conduct& conduct, const Merges& sorted, const Report& report) {
@@ -36,11 +42,15 @@ Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>
     return {state.rounds, searches, comparisons};
 }
 
-// All rows are searched first, which is not counted.
-template <typename Scorer>
-Effort link_all_pairs(State& state, Regions& regions, Scorer& scorer, const Shortlists& lists, const Merges& sorted,
-                      const Report& report) {
-    i64 n = lists.ids.rows;
+// All rows are searched first, which is not counted. scorer_of(regions, lists): the similarity.
+template <typename ScorerOf>
+Effort link_all_pairs(const LabelRows& rows, i64 n_listed, const Merges& sorted, const Report& report, ScorerOf&& scorer_of) {
+    i64 n = rows.counts.size;
+    State state(span(first_numbers(n)));
+    Regions regions(rows.columns, rows.offsets, rows.counts);
+    OwnShortlists memory(n, n_listed);
+    Shortlists lists = memory;
+    auto scorer = scorer_of(regions, lists);
     Listed listed(state, regions, scorer, lists, 2 * n, false);
     merge_in_rounds(state, listed, report);
     sort(state, sorted);
@@ -55,12 +65,6 @@ Effort link_by_matrix(State& state, matrices::Sums& sums, std::vector<i64>& size
     merge_in_rounds(state, nearest, [](i64) {});
     sort(state, sorted);
     return {state.rounds, nearest.searches - n, 0};
-}
-
-std::vector<i64> first_numbers(i64 n) {
-    std::vector<i64> numbers(n);
-    std::iota(numbers.begin(), numbers.end(), (i64)0);
-    return numbers;
 }
 
 }  // namespace
@@ -85,23 +89,17 @@ Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal
 
 Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_listed, const Merges& sorted,
                     const Report& searched, const Report& report) {
-    i64 n = rows.counts.size;
-    State state(span(first_numbers(n)));
-    Regions regions(rows.columns, rows.offsets, rows.counts);
-    OwnShortlists lists(n, n_listed);
-    GeneralScorer scorer(regions, affinities, rows.offsets.size - 1, margin, lists, searched);
-    return link_all_pairs(state, regions, scorer, lists, sorted, report);
+    return link_all_pairs(rows, n_listed, sorted, report, [&](const Regions& regions, const Shortlists& lists) {
+        return GeneralScorer(regions, affinities, rows.offsets.size - 1, margin, lists, searched);
+    });
 }
 
 Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
                      const Report& searched, const Report& report) {
     return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
-        i64 n = rows.counts.size;
-        State state(span(first_numbers(n)));
-        Regions regions(rows.columns, rows.offsets, rows.counts);
-        OwnShortlists lists(n, n_listed);
-        ObservedScorer<Weight> scorer(regions, both, bounding, (rows.offsets.size - 1) / 2, lists, searched);
-        return link_all_pairs(state, regions, scorer, lists, sorted, report);
+        return link_all_pairs(rows, n_listed, sorted, report, [&](const Regions& regions, const Shortlists& lists) {
+            return ObservedScorer<Weight>(regions, both, bounding, (rows.offsets.size - 1) / 2, lists, searched);
+        });
     }, weights);
 }
 

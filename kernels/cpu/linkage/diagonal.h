@@ -14,7 +14,6 @@ public:
         : exact(exact_), longest(longest_), held(n_held), none(0) {}
 
     f64 similarity(i64 a, i64 b) const { return exact.with(laid ? held : none, a, b); }
-    f64 share(i64 a, i64 b) const { return (f64)(exact.of.size[a] - exact.of.size[b]) / (f64)exact.of.size[a]; }
     void lay(i64 a) {
         if (!held) return;
         held.lay(exact.of, a);

@@ -17,16 +17,17 @@ struct Rounds {
 };
 
 // Updates lists one after the other, in one thread. `Scores` has similarities of a region with those of its list:
-//   lay(a, n), clear(a)          around similarities of region a with about n others
-//   similarity(a, r)
+//   lay(a), clear(a)             around similarities of region a with several others
+//   lay_if(a, count)             lays region a if the number of similarities, which count() tells, is worth it
+//   similarity(a, r), quick(r)   and whether it needs no layout
 //   waits(a, r), wait(...), end  whether a similarity is best computed together with others, and these
 template <typename Scores>
 class ListUpdate {
 public:
     ListUpdate(const State& state_, const Rounds& rounds_, const Shortlists& lists_, const Tolerance& tolerance_,
-               bool ratio_, Scores scores_)
-        : state(state_), rounds(rounds_), lists(lists_), tolerance(tolerance_), ratio(ratio_), scores(std::move(scores_)),
-          n_listed(lists.n_listed()), list(lists) {
+               bool ratio_, const i64* size_, Scores scores_)
+        : state(state_), rounds(rounds_), lists(lists_), tolerance(tolerance_), ratio(ratio_), size(size_),
+          scores(std::move(scores_)), n_listed(lists.n_listed()), list(lists) {
         pooled.reserve(2 * n_listed);
     }
 
@@ -74,7 +75,8 @@ private:
     // Write the list of a union from the lists of its two parts, and the bound of all regions outside both lists.
     void unite(i64 a) {
         i64 b = state.partner[a];
-        Bound bound = union_bound(bound_of(a), bound_of(b), scores.share(a, b), ratio, tolerance);
+        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // of the objects that were in region a before the merge
+        Bound bound = union_bound(bound_of(a), bound_of(b), share, ratio, tolerance);
         pool(a, b);
         list.begin_over(a);
         scores.lay(a);
@@ -109,6 +111,7 @@ private:
     Shortlists lists;
     Tolerance tolerance;
     bool ratio;
+    const i64* size;
     Scores scores;
     i64 n_listed;
     Shortlist list;
@@ -171,12 +174,13 @@ public:
         scorer.unite(state);
         Vector<const i64> kept = state.last_kept();
         for (i64 a : kept) rounds.merged[a] = state.rounds;
-        due = followers.meet(state, Histograms(regions).size);
+        const i64* size = Histograms(regions).size;
+        due = followers.meet(state, size);
         due.insert(due.end(), kept.begin(), kept.end());
         state.sort(due);
         auto scores = scorer.scores_of_updates(state, (i64)due.size());
         in_threads((i64)due.size(), UPDATE_NS, [&](Ranges& ranges) {
-            ListUpdate update(state, rounds, lists, scorer.tolerance, Scorer::RATIO, scores());
+            ListUpdate update(state, rounds, lists, scorer.tolerance, Scorer::RATIO, size, scores());
             while (Range range = ranges.next()) {
                 for (i64 i = range.start; i < range.stop; ++i) update.update(due[i]);
                 update.end();

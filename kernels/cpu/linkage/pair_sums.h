@@ -1,5 +1,5 @@
 // The sums of a table of all pairs of regions: those of n initial regions, and those of their unions
-// (gpuens/partition/linkage/pair_table.py).
+// (pair_table.h).
 #pragma once
 
 #include <vector>

@@ -315,6 +315,7 @@ public:
 private:
     static constexpr f64 LOOK_UP_NS = 500, COLUMN_NS = .5, SIMILARITY_NS = 500;
 
+    // The numbers of objects of the regions left.
     std::vector<i64> sizes() {
         std::vector<i64> sizes;
         for (i64 a : state.left()) sizes.push_back(Histograms(regions).size[a]);
@@ -354,12 +355,9 @@ private:
     }
 
     void search(const std::vector<i64>& queries) {
-        std::vector<i64> places, size;
-        for (i64 a : state.left()) {
-            places.push_back(table.place[a]);
-            size.push_back(table.exact.of.size[a]);
-        }
-        PairSums::Columns columns = table.sums.columns_of(places, size);
+        std::vector<i64> places;
+        for (i64 a : state.left()) places.push_back(table.place[a]);
+        PairSums::Columns columns = table.sums.columns_of(places, sizes());
         in_threads((i64)queries.size(), COLUMN_NS * (f64)table.sums.n_columns(), [&](Ranges& ranges) {
             tabled::TableSearch<Weight> search(table, places, columns, lists);
             while (Range range = ranges.next())

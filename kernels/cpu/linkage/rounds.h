@@ -166,12 +166,13 @@ void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
         if (pace.due()) call_python(report, (i64)state.kept.size());
         i64 n_searches = nearest.find();
         if (n_searches < 0) return;
-        std::vector<i64> found(nearest.found());
+        std::vector<i64> best_pair;
         if (!paired && !n_searches) {
             nearest.settle(span(state.left()));
             i64 best = state.pair_best();
-            found = {best, state.nearest[best]};
+            best_pair = {best, state.nearest[best]};
         }
+        const std::vector<i64>& found = best_pair.empty() ? nearest.found() : best_pair;
         std::vector<i64> pairs = state.pair_up(span(found));
         nearest.settle(span(pairs));
         for (i64 a : found)
