@@ -28,15 +28,15 @@ test-thorough: $(VENV)/.has-suite
 
 # the scripts of bench/ on small data
 test-bench: $(VENV)/.has-suite
-	$(BIN)/python $(TEST) -m bench tests/test_bench.py
+	$(BIN)/python $(TEST) -m bench tests/house/test_bench.py
 
 # the tests that changes break most often, in two minutes
 quick: check
-	$(BIN)/python $(TEST) tests/test_methods.py tests/test_algebra.py tests/test_similarity.py tests/test_oracles.py \
-		tests/test_ensemble.py tests/test_core_groups.py tests/test_options.py tests/test_checks.py \
-		tests/test_registry.py tests/test_architecture.py
+	$(BIN)/python $(TEST) tests/methods/test_methods.py tests/partition/test_algebra.py tests/similarity/test_similarity.py tests/methods/test_oracles.py \
+		tests/labels/test_ensemble.py tests/reduction/test_core_groups.py tests/runtime/test_options.py tests/runtime/test_checks.py \
+		tests/methods/test_registry.py tests/house/test_architecture.py
 
-# the tests that need a GPU, above all equal results on GPU and CPU (tests/test_gpu_parity.py)
+# the tests that need a GPU, above all equal results on GPU and CPU (tests/kernels/test_gpu_parity.py)
 test-gpu: $(VENV)/.has-suite
 	GPUENS_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
@@ -77,8 +77,8 @@ test-extra-%:
 # levels; make fuzz SEED=… repeats an earlier run
 fuzz: $(VENV)/.has-suite
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
-	GPUENS_FUZZ=5000 GPUENS_ALL_LEVELS=build/levels $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py \
-		tests/test_fuzz_ensembles.py tests/test_fuzz_names.py tests/test_fuzz_graphs.py
+	GPUENS_FUZZ=5000 GPUENS_ALL_LEVELS=build/levels $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/fuzz/test_fuzz.py tests/fuzz/test_fuzz_files.py \
+		tests/fuzz/test_fuzz_ensembles.py tests/fuzz/test_fuzz_names.py tests/fuzz/test_fuzz_graphs.py
 
 # the site, with its examples executed, in docs/_build/html; needs no network
 docs: $(VENV)/.has-suite $(VENV)/.has-docs
@@ -96,7 +96,7 @@ check: $(VENV)/.has-suite $(VENV)/.has-check stub
 
 # the kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
-	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
+	$(BIN)/python $(TEST) -m sanitizers tests/kernels/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
 	$(BIN)/python .ci/changed check-kernels --passed
 

@@ -5,8 +5,8 @@
 
 headline    what people ask for first: LWEA of Covertype's base clusterings × 20 and × 100, and whether its heights are
             those of the CPU; HBGF of 10 M × 20; from Covertype's features to a consensus
-parity      tests/test_gpu_parity.py: every primitive, kernel and estimator against the CPU, primitive by primitive
-            inside real runs, in processes side by side; the exit status says whether all of it held
+parity      tests/kernels/test_gpu_parity.py: every primitive, kernel and estimator against the CPU, primitive by
+            primitive inside real runs, in processes side by side; the exit status says whether all of it held
 ceilings    what the machine can do: bytes a second of a copy on the device, label comparisons a second in registers
 kernels     every kernel on inputs of real size, launch by launch: bytes and operations counted (`COUNTS` in
             gpu_launches.py), time by the device's own events, share of the ceiling that binds
@@ -42,7 +42,7 @@ from gpu_end_to_end import end_to_end, headline
 from gpu_kernels import TIMED, time_kernels
 from parts import Job, Part
 
-sys.path.append(str(common.HERE.parent / "tests"))
+sys.path += [str(common.HERE.parent / folder) for folder in ("tests", "tests/kernels")]
 
 PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 ENDING = 10.0  # seconds of the time limit reserved for writing results after the last measurement

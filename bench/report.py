@@ -16,7 +16,7 @@ makes a column of each, "best" puts the largest in bold; a table "per" a list, o
 row's own name. ``means`` adds the means of the columns.
 
 A page says with which commit of the library each part was measured. The "outdated" of a part is a commit at which the
-library gives other figures; tests/test_bench_pages.py looks for it.
+library gives other figures; tests/house/test_bench_pages.py looks for it.
 """
 
 import re

@@ -194,7 +194,7 @@ BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
 NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
-del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; tested in tests/test_voting.py
+del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; see tests/partition/test_voting.py
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The child process of tests/test_fuzz_ensembles.py: an ensemble on all levels, on emulated kernels, by slow oracles.
+"""The child process of tests/fuzz/test_fuzz_ensembles.py: ensembles on all levels, on emulated kernels, by oracles.
 
 A seed describes an ensemble of sizes near the limits of algorithms (tests/drawn_ensembles.py):
 

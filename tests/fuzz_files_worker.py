@@ -1,4 +1,4 @@
-"""The child process of tests/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and reports.
+"""The child process of tests/fuzz/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and reports.
 
 A spoilt file is described by its kind and a seed, or by a file of tests/corpus and a seed of a mutation, so that a
 failure can be run again:

@@ -1,4 +1,4 @@
-"""The child process of tests/test_fuzz.py: it makes data by a description, fits a method and checks the result.
+"""The child process of tests/fuzz/test_fuzz.py: it makes data by a description, fits a method and checks the result.
 
 A description is a small dict of numbers and names, so that a failure can be read, shrunk and run again:
 
@@ -18,7 +18,7 @@ import oracles
 import pandas as pd
 from conftest import METHODS, one_sentence
 from fuzz_child import serve
-from test_hostile import HOSTILE
+from hostile import HOSTILE
 
 import gpuens as ge
 from gpuens import io

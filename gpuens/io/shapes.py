@@ -1,6 +1,6 @@
 """Shapes of label files from their headers or first lines, with the memory that reading them takes.
 
-The constants were fitted to measured peaks, with which tests/test_forecast.py compares them.
+The constants were fitted to measured peaks, with which tests/methods/test_forecast.py compares them.
 """
 
 import math

@@ -6,7 +6,7 @@
     grouping    the codes, the words and the order of the rows, and the distinct rows
     fitting     the codes, the distinct rows, and the bytes for which similarity and partitioner ask `check_memory`
 
-Before the labels are read, all label rows count as distinct. tests/test_forecast.py compares forecasts with
+Before the labels are read, all label rows count as distinct. tests/methods/test_forecast.py compares forecasts with
 measured peaks.
 """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# colours of all pictures; colour-blind readers can distinguish them (tests/test_plotting.py checks this)
+# colours of all pictures; colour-blind readers can distinguish them (tests/plotting/test_plotting.py checks this)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
 SHARES = "Blues"  # colour map for shares from 0 to 1
 # twenty colours of clusters: six of Okabe & Ito, then colours that differ most from these six and from each other

@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+SEARCHED = [str(ROOT / "tests"), str(ROOT / "tests" / "kernels")]
+sys.path[:0] = SEARCHED
 
 import emulator  # noqa: E402
 from in_turn import in_turn  # noqa: E402
@@ -51,22 +52,30 @@ FUZZED_SECONDS = 60
 MUTATIONS = 10  # changed copies of each file of the corpus
 FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
+
+
+def file_of(name: str) -> str:
+    """Return the path of a file of tests."""
+    (path,) = (ROOT / "tests").glob(f"*/test_{name}.py")
+    return str(path.relative_to(ROOT))
+
+
 # files of tests that call primitives on small data, in any way
-TESTS = [f"tests/test_{name}.py" for name in (
+TESTS = [file_of(name) for name in (
     "average_linkage", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "directions", "evidence",
     "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
     "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables", "threads",
 )]  # fmt: skip
 
 # tests that together call all primitives, and all methods of the registry
-TESTS_OF_LEVELS = [*(f"tests/test_{name}.py" for name in (
+TESTS_OF_LEVELS = [file_of(name) for name in (
     "average_linkage", "dendrogram", "evidence", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
     "native_partition", "native_points", "observed_linkage", "pair_table", "weighted_kmeans",
-)), *(f"tests/test_{name}" for name in (
-    "contingency.py::test_entropies_of_intersections_counted_before_have_the_same_bits",
-    "contingency.py::test_one_clustering_against_all",
-    "kernels.py::test_neighbors_in_each_cluster_by_labels_and_by_bits", "spatial.py::test_rows_of_regions_are_means",
-))]  # fmt: skip
+)] + [f"{file_of(name)}::test_{test}" for name, test in (
+    ("contingency", "entropies_of_intersections_counted_before_have_the_same_bits"),
+    ("contingency", "one_clustering_against_all"),
+    ("kernels", "neighbors_in_each_cluster_by_labels_and_by_bits"), ("spatial", "rows_of_regions_are_means"),
+)]  # fmt: skip
 NOT_OF_LEVELS = ["memory", "signal", "other_types", "emulated", "cuda", "crash"]  # words in names of other tests
 
 
@@ -111,7 +120,7 @@ FAULTS = {
 }  # fmt: skip
 CALLED = """
 import hashlib, sys, numpy as np
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {searched}
 from drawn_ensembles import tables_of_seeds
 from test_native import codes_of, cluster_sums, cpu, pack_rows, row_sums
 n = 30_000
@@ -241,7 +250,7 @@ def of_methods() -> tuple[bool, str]:
 
 def of_fuzz(worker: str, call: str) -> tuple[bool, str]:
     """Make a call of a worker of tests/, which returns faults; return whether there are none, and its last line."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import {worker} as fuzz; "
+    code = f"import sys; sys.path[:0] = {SEARCHED}; import {worker} as fuzz; "
     said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.{call}))"])
     if wrong:
         print(wrong)
@@ -254,7 +263,7 @@ def of_faults(mode: str) -> tuple[bool, str]:
     missed = []
 
     def found(package: Path, calls: list[str], leaks: bool = False, compared: bool = True) -> str:
-        code = CALLED.format(tests=str(ROOT / "tests"), calls=calls)
+        code = CALLED.format(searched=SEARCHED, calls=calls)
         runs = [ran(mode, package, ["-c", code], filled, leaks) for filled in FILLED[: 1 + compared]]
         return "results differ" * (runs[0][0] != runs[-1][0]) + runs[0][1]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for folder in ("gpuens", "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
 CLAUSE = re.compile(r"(Return|Write|Yield|Do|Say) (what|those|that which)\b")
 HANGING = re.compile(r"#\s*(of|that|which|those|what)\b")

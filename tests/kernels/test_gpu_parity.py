@@ -1,6 +1,6 @@
 """A GPU and the CPU agree: on the result of each call of a primitive in real runs, and on the results of the runs.
 
-    pytest -m gpu tests/test_gpu_parity.py      on a machine with a GPU; `python bench/gpu.py` makes a table of it
+    pytest -m gpu tests/kernels/test_gpu_parity.py   on a machine with a GPU; `python bench/gpu.py` makes a table of it
 
 During a run, every primitive that is called for the device is called for the CPU too, on copies of its arguments, and
 the results and changed arguments are compared; so are the results of whole linkages, estimators, scores and base

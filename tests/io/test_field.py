@@ -1,4 +1,4 @@
-"""Small files as people have them (tests/field), each with its right labels, or the words of its refusal.
+"""Small files as people have them (tests/io/field), each with its right labels, or the words of its refusal.
 
 They follow public questions and bug reports about tools of this kind: ids that vote, files matched by place, tables of
 other orientations and forms, and what R, Excel and other programs write around a table.

@@ -7,7 +7,7 @@ import pytest
 
 import gpuens as ge
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from scipy.spatial.distance import squareform
 
 import gpuens as ge
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "r.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "r.md"
 # blocks of code, without those that make and choose an environment
 BLOCK = re.compile(r"^```r\n(?!# once|# each session)(.*?)^```", re.MULTILINE | re.DOTALL)
 SECONDS = 300  # longest time of a script, with the start of Python in R

@@ -21,7 +21,7 @@ from test_fuzz import INPUTS, settings_of, worker_of
 
 from gpuens.runtime import native
 
-SCRIPT = Path(__file__).with_name("fuzz_ensembles_worker.py")
+SCRIPT = Path(__file__).parents[1] / "fuzz_ensembles_worker.py"
 ENSEMBLES = 10 if "GPUENS_FUZZ" not in os.environ else INPUTS * 2 // 5
 worker = worker_of(SCRIPT)
 

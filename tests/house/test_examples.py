@@ -8,7 +8,7 @@ import pytest
 
 import gpuens as ge
 
-EXAMPLES = {path.stem: path for path in sorted(Path(__file__).parents[1].glob("docs/examples/*.py"))}
+EXAMPLES = {path.stem: path for path in sorted(Path(__file__).parents[2].glob("docs/examples/*.py"))}
 
 
 def annotators(found):

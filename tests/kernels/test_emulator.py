@@ -13,7 +13,7 @@ from conftest import refused
 
 from gpuens.runtime import kernels
 
-HERE = Path(__file__).resolve().parent / "emulator"
+HERE = Path(__file__).resolve().parents[1] / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
 VALUES = np.arange(100, 170)[:64]  # 64 of 70 values: more memory follows after the last value
 

@@ -559,7 +559,7 @@ def test_weights_that_choose_k_refuses():
 
 
 def test_the_page_names_the_methods_that_need_whole_numbers():
-    page = (Path(__file__).parents[1] / "docs" / "weights.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "weights.md").read_text()
     listed = page.partition("partitioner of\ngraphs: ")[2].partition(".")[0]
     assert set(re.findall(r"`([a-z-]+)`", listed)) & set(OF_LABELS) == set(OF_LABELS) - set(BY_RATIOS)
 

@@ -16,7 +16,7 @@ from conftest import structured_labels
 
 import gpuens as ge
 
-BENCH = Path(__file__).parents[1] / "bench"
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 def run(script, *arguments):

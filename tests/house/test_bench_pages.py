@@ -19,7 +19,7 @@ import pytest
 
 import gpuens as ge
 
-BENCH = Path(__file__).parents[1] / "bench"
+BENCH = Path(__file__).parents[2] / "bench"
 RESULTS = BENCH / "results"
 RECORDS = sorted(path.stem for path in RESULTS.glob("*.json"))
 FINDINGS = {"chunks": "chunks_report", "gpu": "gpu_tables", "quality": "quality_report"}

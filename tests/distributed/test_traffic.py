@@ -1,6 +1,6 @@
 """The plan for several GPUs (docs/dask.md) is what gpuens counts: its tables, its sentences and its formulas.
 
-That the counts are those of a fit is tested with the stand-in for CuPy, in tests/test_several_gpus.py.
+That the counts are those of a fit is tested with the stand-in for CuPy, in tests/distributed/test_several_gpus.py.
 """
 
 import json
@@ -18,7 +18,7 @@ from gpuens.partition.linkage.conduct import N_LISTED
 from gpuens.reduction.core_groups import words_of
 from gpuens.runtime import checks
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/dask.md").read_text()
 WORDS = " ".join(PAGE.split())
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import METHODS
-from test_hostile import HOSTILE
+from hostile import HOSTILE
 
 pytest.importorskip("hypothesis", reason="inputs are drawn by hypothesis: pip install 'gpuens[dev]'")
 
@@ -27,7 +27,7 @@ from gpuens import io
 
 INPUTS = int(os.environ.get("GPUENS_FUZZ", "150"))
 SECONDS = 120  # one input takes hundredths of a second, but the machine may be busy
-WORKER = Path(__file__).with_name("fuzz_worker.py")
+WORKER = Path(__file__).parents[1] / "fuzz_worker.py"
 
 
 class Worker:

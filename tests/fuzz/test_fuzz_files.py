@@ -30,7 +30,7 @@ from test_fuzz import INPUTS, settings_of, worker_of
 
 # seeds for a file of each kind, and mutations of each file of the corpus
 SEEDS, MUTATIONS = (2, 1) if "GPUENS_FUZZ" not in os.environ else (INPUTS * 2 // 5 // len(KINDS), INPUTS // 100)
-SCRIPT = Path(__file__).with_name("fuzz_files_worker.py")
+SCRIPT = Path(__file__).parents[1] / "fuzz_files_worker.py"
 worker = worker_of(SCRIPT)
 
 

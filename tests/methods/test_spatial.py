@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import random_labels
+from maps import noisy_map, random_graph
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score as ari
-from test_refinement import noisy_map, random_graph
 
 import gpuens as ge
 from gpuens.contingency.clusters import dense_intersections

@@ -57,7 +57,7 @@ def test_three_owners_get_the_consensus_and_their_own_correspondence():
 def test_the_page_on_owners_does_what_it_says(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    page = Path(__file__).parents[1] / "docs" / "owners.md"
+    page = Path(__file__).parents[2] / "docs" / "owners.md"
     (block,) = [part for part in page.read_text().split("```python\n") if "SCEC(" in part]
     code, space = block.split("```")[0], {"ge": ge}
     exec(code, space)

@@ -10,7 +10,7 @@ import pytest
 
 import gpuens
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMAS = {
     "vendor.github-workflows": ".github/workflows/*.yml",
     "vendor.dependabot": ".github/dependabot.yml",

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from conftest import refused, structured_labels, without
+from maps import noisy_map
 from scipy.sparse import coo_array
-from test_refinement import noisy_map
 
 import gpuens as ge
 from gpuens.evidence.joins import MOST_STEPS
