@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.encoding import encode_vector
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.labels.values import encode_vector
 from gpuens.runtime import device as devices
 from gpuens.runtime import products
 

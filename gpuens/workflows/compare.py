@@ -11,10 +11,10 @@ from gpuens.contingency.labels import encode
 from gpuens.contingency.scores import nmi_of, score_pairs
 from gpuens.evidence.agreement import of_rows as agreement_of_rows
 from gpuens.evidence.objects import of_rows as evidence_of_rows
+from gpuens.labels.encoding import encode_vector
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import encode_vector
 from gpuens.methods import REGISTRY
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
