@@ -18,7 +18,7 @@ from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
-    from gpuens.methods.base import Consensus
+    from gpuens.methods.base import Method
 
 # kinds of base clusterings that accept features in chunks, and that can continue after a stop
 BY_LANDMARKS = ("mixed", "landmark")
@@ -38,7 +38,7 @@ def cluster(
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
     client: Any = None,
-) -> "Consensus":
+) -> "Method":
     """Make many clusterings of objects by their features; return the fitted estimator of the consensus.
 
     By default, landmarks give base clusterings of two kinds, which follow clusters of any shape, and LWGP cuts the
