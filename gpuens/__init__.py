@@ -31,7 +31,7 @@ sys.meta_path.append(Former())
 
 # public names and the modules that define them; None means that the name is itself a module
 _PUBLIC: dict[str, str | None] = {
-    "Consensus": "methods.consensus",
+    "Consensus": "methods.combination",
     "Ensemble": "labels.ensemble",
     "Reduction": "reduction",
     "Rows": "labels.rows",

@@ -200,7 +200,11 @@ def test_every_module_can_be_imported_under_another_name():
 # --- the public interface ---------------------------------------------------------------------------------------------
 
 
-FRAMES = ("gpuens.methods.base", "gpuens.methods.spatial")  # estimators that take any method
+FRAMES = (
+    "gpuens.methods.base",
+    "gpuens.methods.combination",
+    "gpuens.methods.spatial",
+)  # estimators that take any method
 
 
 def estimators():
