@@ -116,7 +116,7 @@ def _take_labels(estimator: Any, ensemble: Any, labels: Any, client: Any) -> boo
         similarity = Coassociation()(rows) if parts.similarity is None else estimator.similarity_
         estimator._forget()
         estimator.similarity_ = similarity
-        estimator._keep(similarity.found)
+        estimator._keep(similarity.results)
         estimator._partition, estimator.n_clusters_ = Partition(row_labels, k), k
         estimator._objects, estimator._evidence = None, None
         partition: Partition = estimator._partition
