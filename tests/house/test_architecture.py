@@ -33,7 +33,7 @@ LAYERS = [
     {"partition", "reduction", "similarity", "metrics"},
     {"kmeans", "contingency"},
     {"labels"},
-    {"runtime", "moved"},
+    {"runtime"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
@@ -157,7 +157,7 @@ def test_a_check_serves_two_at_least():
 def test_warnings_are_given_by_one_function():
     """One function finds the caller's line; a stacklevel counted by hand becomes wrong with the next change."""
     found = [module for module, path in MODULES.items() if "warnings.warn" in path.read_text()]
-    assert found == ["gpuens.moved", "gpuens.runtime.checks"]
+    assert found == ["gpuens.runtime.checks"]
 
 
 # --- cost of importing ------------------------------------------------------------------------------------------------
