@@ -311,7 +311,7 @@ def test_public_functions_name_what_they_return():
     found = public_functions()
     assert {
         "workflows.cluster.cluster",
-        "workflows.choose_k.Choice.table",
+        "workflows.choice.Choice.table",
         "labels.rows.Rows.sum",
         "metrics.nmi",
     } <= found.keys()
