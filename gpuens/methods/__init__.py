@@ -48,11 +48,6 @@ def methods() -> "dict[str, type[Method]]":
     return REGISTRY.all()
 
 
-# The function replaces this package as the attribute `gpuens.methods`. It therefore needs the package's attributes;
-# without them, ``import gpuens.methods.base as base`` would fail.
-methods.__dict__ = globals()
-
-
 def register(name: str, estimator: "type[Method]") -> None:
     """Add a method to `methods`, and so to `consensus` and to the command line of this process.
 

@@ -218,7 +218,7 @@ def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
         raise ValueError("client is not for kind='leiden'; leave it out.")
 
 
-def _refuse_features(X: Any, estimator: "Consensus", method: str) -> None:
+def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
     """Raise an error if the method needs features of another form."""
     if estimator.needs_features and chunked(X):
         raise TypeError(
