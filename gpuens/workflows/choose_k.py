@@ -552,7 +552,7 @@ def _whole(sample_weight: Any, ensemble: Ensemble) -> tuple[np.ndarray, Copies]:
 
 def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
     """Return the criteria of a consensus; sums are over label rows, so that copies of objects do not round them."""
-    rows, clusters, labels, counts = evidence._of_rows, evidence.clusters, evidence._labels, evidence.rows.counts
+    rows, clusters, labels, counts = evidence._row_objects, evidence.clusters, evidence._labels, evidence.rows.counts
     k = len(clusters.sizes)
     means = np.bincount(labels, weights=rows.silhouette * counts) / np.bincount(labels, weights=counts)
     medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)
