@@ -441,12 +441,12 @@ class Consensus(ClusterMixin, BaseEstimator):
         parts.refuse_too_many(rows, k or 1)
         if parts.similarity is not None:
             similarity = parts.similarity(rows, features and features._replace(n_clusters=k))
-            found |= similarity.found
+            found |= similarity.results
             self.similarity_ = similarity
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
             similarity.free_memory()
-        self._keep(found | self._partition.found)
+        self._keep(found | self._partition.results)
         self._objects, self._evidence = None, None
         self.n_clusters_ = self._partition.n_clusters
         if k is not None:
@@ -457,7 +457,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _renumber(self, numbers: np.ndarray) -> None:
         """Replace the number c of each cluster by ``numbers[c]`` (k,), also in the results of the partitioner."""
         self._partition = self._partition.renumbered(numbers)
-        self._keep(self._partition.found)
+        self._keep(self._partition.results)
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
         """Return the number of clusters, and a dictionary of results to store.

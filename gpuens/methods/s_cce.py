@@ -105,7 +105,7 @@ class CoupledAndNear(Measure):
         near = Neighborhoods(rows, coupled, self.threshold)
         mu = consistency(rows) if self.mu is None else float(self.mu)
         similarity = mu * coupled + (1.0 - mu) * near
-        similarity.found["mu"] = mu
+        similarity.results["mu"] = mu
         return similarity
 
 

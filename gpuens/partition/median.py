@@ -108,8 +108,8 @@ class MedianSearch(Partitioner):
                 f"the loss falls up to the limit of {most} clusters; pass max_clusters=… for more clusters and more "
                 "time, or take loss='vi', which has fewer clusters."
             )
-        found = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
-        return Partition(labels, k, self._rule(rows, labels), found)
+        results = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
+        return Partition(labels, k, self._rule(rows, labels), results)
 
     def _most(self, rows: Rows) -> int:
         """Return the largest number of clusters that may be found if the number is free."""

@@ -69,7 +69,7 @@ class NamedVotes(Partitioner):
         return Partition(
             labels,
             len(found),
-            found=about,
+            results=about,
             membership=partial(name_shares, len(names)),
             names=named(names, np.where(found == len(names), checks.MISSING, found), "cpu"),
             certainty={"confidence": votes.most / cast, "margin": (votes.most - votes.next) / cast},

@@ -138,7 +138,7 @@ def test_the_search_finds_the_best_of_all_partitions(loss, a, sizes):
     for seed in range(12):
         labels = structured_labels(8, 7, 3, noise=0.4, seed=seed)[0]
         for k in (None, 3):
-            objective = median(labels, k, loss=loss, a=a).found["objective"]
+            objective = median(labels, k, loss=loss, a=a).results["objective"]
             found.append(objective == pytest.approx(best_of(labels, loss, a, k), abs=1e-12))
     assert np.mean(found) > 0.95
 
@@ -219,7 +219,7 @@ def test_counts_are_repetitions(loss, k):
     rows = Rows(labels, counts=np.arange(len(labels)) % 3 + 1)
     found = median(rows, k, loss=loss)
     again = median(Rows(np.repeat(labels, rows.counts, axis=0)), k, loss=loss)
-    assert found.found["objective"] == pytest.approx(again.found["objective"])
+    assert found.results["objective"] == pytest.approx(again.results["objective"])
     np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), again.labels)
 
 

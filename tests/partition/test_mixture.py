@@ -141,8 +141,8 @@ def test_counts_are_repetitions():
         Mixture(n_init=3)(None, given, 4) for given in (rows, Rows(np.repeat(NOISE, rows.counts, axis=0)))
     )
     np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    assert found.found["log_likelihood"] == expected.found["log_likelihood"]
-    assert found.found["proportions"].tolist() == expected.found["proportions"].tolist()
+    assert found.results["log_likelihood"] == expected.results["log_likelihood"]
+    assert found.results["proportions"].tolist() == expected.results["proportions"].tolist()
 
 
 def test_powers_and_logarithms():

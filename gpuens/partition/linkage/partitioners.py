@@ -129,12 +129,12 @@ class Linkage(Partitioner):
         n_merges = self._n_merges(dendrogram, n_large, n_clusters)
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
-        found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
+        results = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
         if similarity.needs_common_labels:
-            found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
+            results["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
-            labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
+            labels, int(n_large[n_merges]), results=results, rest=rest, dendrogram=dendrogram, self_similarities=own,
             min_size=self.min_size, unit=self._size_unit,
         )  # fmt: skip
 
