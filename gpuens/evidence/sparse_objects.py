@@ -100,7 +100,7 @@ class SparseTables:
         inside = cluster == labels[row]
         pattern = self.pattern_of[cluster]
         pooled = without[row, pattern] + gains.data
-        lift = without[np.arange(n), self.pattern_of[labels]]  # of each row's label
+        lift = without[np.arange(n), self.pattern_of[labels]]  # log lift of each row's label
         lift[row[inside]] = pooled[inside]
         if not new:
             row_of_label = rows_of_cells(incidence)
