@@ -9,8 +9,8 @@ from scipy import sparse
 
 import gpuens as ge
 from gpuens import evidence
-from gpuens.evidence import overlaps
-from gpuens.evidence.objects import of_new_rows
+from gpuens.evidence.objects import measure_objects
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.labels.rows import as_rows
 
 
@@ -65,18 +65,19 @@ def test_sparse_evidence_for_new_objects_is_the_dense_one(missing, all_sparse):
     """A new object may have a label with which it shares no base cluster."""
     labels, consensus = entities(0.2)
     rows = as_rows(labels, "cpu")
-    given = rows, consensus, rows.take(np.arange(80)), np.random.default_rng(1).permutation(consensus)[:80], missing
-    expected = of_new_rows(*given)
+    new = rows.take(np.arange(80)), np.random.default_rng(1).permutation(consensus)[:80], missing
+    expected = measure_objects(Overlaps.of(rows, consensus), *new, new=True)
     all_sparse()
-    np.testing.assert_allclose(of_new_rows(*given), expected, rtol=1e-12, atol=1e-14)
+    found = measure_objects(Overlaps.of(rows, consensus), *new, new=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_overlaps_are_the_counts_of_the_dense_table(all_sparse):
     labels, consensus = entities(0.3)
     rows = as_rows(labels, "cpu")
-    expected = overlaps.overlaps(rows, consensus).toarray()
+    expected = Overlaps.of(rows, consensus).counts.toarray()
     all_sparse()
-    found = overlaps.overlaps(rows, consensus)
+    found = Overlaps.of(rows, consensus).counts
     assert found.has_canonical_format
     np.testing.assert_array_equal(found.toarray(), expected)
 
