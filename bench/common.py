@@ -189,10 +189,18 @@ def save(path: Path | None, record: Record, markdown: str) -> None:
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    for target, text in ((path, json.dumps(rounded(record), indent=1)), (path.with_suffix(".md"), markdown)):
+    for target, text in ((path, json_text(rounded(record))), (path.with_suffix(".md"), markdown)):
         beside = target.with_name(target.name + ".partial")
         beside.write_text(text.rstrip("\n") + "\n")
         beside.replace(target)
+
+
+def json_text(value: Any, levels: int = 4, indent: str = "") -> str:
+    """Return JSON with one line for each row of a part: dicts of dicts are split, ``levels`` deep."""
+    if levels == 0 or not isinstance(value, dict) or not any(isinstance(item, dict) for item in value.values()):
+        return json.dumps(value)
+    lines = [f"{indent} {json.dumps(key)}: {json_text(item, levels - 1, indent + ' ')}" for key, item in value.items()]
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
 
 def rounded(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Features of the objects: arrays, tables, sparse matrices."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,69 @@ VALUES_AT_ONCE = 2**18  # values converted to float64 at a time
 FAR_APART = 10
 
 
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features that `as_features` has checked, so that functions which share them do not search them again."""
+
+    values: Any  # array or CSR matrix (n_objects, n_features), or a memory map of any type
+    columns: Any = None  # names of the features, or None
+    name: str = "X"  # name of the argument in messages
+
+    @classmethod
+    def of(cls, X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False) -> "Features":
+        """Check features, and keep the names of their columns; features that are checked are returned."""
+        if isinstance(X, cls):
+            return X
+        X = as_pandas(X)
+        return cls(as_features(X, device, name=name, mapped=mapped), getattr(X, "columns", None), name)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (int(self.values.shape[0]), int(self.values.shape[1]))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0) if kind_of(self.values) == "cuda" else (1, 0)  # kDLCUDA, kDLCPU
+
+    def take(self, rows: np.ndarray) -> "Features":
+        """Return the features of some objects."""
+        return type(self).of(self.values[rows], kind_of(self.values), name=self.name)
+
+    def scaled(self, scale: str = "auto") -> tuple["Features", str]:
+        """Return features scaled by `scaling_of`, and the name of the scaling; tell what "auto" does.
+
+        "auto" leaves features that do not fit the memory a second time as they are, with a warning.
+        """
+        X = self.values
+        scaling = scaling_of(X, scale, self.name, self.columns)
+        if scaling is None:
+            return self, "none"
+        needed, budget = X.size * np.result_type(X.dtype, np.float32).itemsize, memory_budget(kind_of(X))
+        if scaling.reason is not None and needed > budget:
+            checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
+            return self, "none"
+        what = f"scale={scale!r} for {self.name} of shape {tuple(X.shape)}"
+        checks.check_memory(needed, budget, what, "scale them first")
+        scaling.say()
+        return type(self).of(scaling(X), kind_of(X), name=self.name), scaling.name
+
+
 def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
     An array that already is of that kind is not copied. Integers and booleans become float32 where that is exact, else
     float64. If squares would overflow or vanish, all features are multiplied by a power of 2 (`power_of`), which does
     not change clusters.
+    `Features` are checked already, and only moved to the device.
     ``name`` is the argument's name in error messages. With ``mapped``, a memory map of any type and order is returned
     unchanged, for callers that convert a block at a time. With ``part``, X is one part of the features and is not
     multiplied, because the power depends on all parts.
     """
+    if isinstance(X, Features):
+        X = X.values
+        if not hasattr(X, "tocsr") and not (isinstance(X, np.memmap) and not mapped):
+            return namespace(device).asarray(X)
+        if device == "cpu" and not isinstance(X, np.memmap):
+            return X
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
@@ -55,7 +109,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
     X = as_pandas(X)
     columns = list(X.columns) if hasattr(X, "columns") else None
     if hasattr(X, "iloc") and X.ndim == 2:
-        values = _of_frame(X, name)
+        values = _frame_values(X, name)
     else:
         try:
             values = native(X) if device == "cuda" else to_host(X)
@@ -83,7 +137,7 @@ def as_numbers(X: Any, name: str = "X") -> Any:
         return as_csr(X, name).astype(np.float64)
     check_readable(X, name)
     X = as_pandas(X)
-    values = _of_frame(X, name) if hasattr(X, "iloc") else to_host(X)
+    values = _frame_values(X, name) if hasattr(X, "iloc") else to_host(X)
     check_numbers(values.dtype, name)
     values = values.astype(np.float64)
     if np.isinf(values).any():
@@ -91,7 +145,7 @@ def as_numbers(X: Any, name: str = "X") -> Any:
     return values
 
 
-def _of_frame(frame: Any, name: str) -> np.ndarray:
+def _frame_values(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a pandas DataFrame as an array; refuse columns of other values."""
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, name, column)
@@ -114,11 +168,11 @@ def as_csr(X: Any, name: str) -> Any:
         needed, memory_budget(), f"{name} of shape {tuple(X.shape)} as a CSR matrix", "leave out rows without values"
     )
     try:
-        found = X.tocsr()
+        matrix = X.tocsr()
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
-    check_sparse(found, name)  # again, for formats without index arrays, which can be checked only as CSR
-    return found
+    check_sparse(matrix, name)  # again, for formats without index arrays, which can be checked only as CSR
+    return matrix
 
 
 def check_sparse(X: Any, name: str) -> None:
@@ -152,7 +206,9 @@ def _fault_of_compressed(X: Any) -> str | None:
 
 
 def _fault_of_coo(X: Any) -> str | None:
-    faults = (_fault_of_indices(one, len(X.data), n) for one, n in zip(X.coords, X.shape, strict=True))
+    faults = (
+        _fault_of_indices(axis_indices, len(X.data), n) for axis_indices, n in zip(X.coords, X.shape, strict=True)
+    )
     return next(filter(None, faults), None)
 
 
@@ -161,9 +217,9 @@ def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | Non
     indices = np.asarray(indices)
     if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
         return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"
-    used = indices[:n_used]
-    if used.size and not 0 <= used.min() <= used.max() < below:
-        return f"indices from {used.min()} to {used.max()} where 0 to {below - 1} can be"
+    read = indices[:n_used]
+    if read.size and not 0 <= read.min() <= read.max() < below:
+        return f"indices from {read.min()} to {read.max()} where 0 to {below - 1} can be"
     return None
 
 
@@ -171,8 +227,8 @@ def _fault_of_diagonals(X: Any) -> str | None:
     data, offsets = np.asarray(X.data), np.asarray(X.offsets)
     if data.ndim != 2 or offsets.shape != data.shape[:1] or offsets.dtype.kind not in "iu":
         return f"offsets of shape {offsets.shape} and type {offsets.dtype} for data of shape {data.shape}"
-    most = max(2**31 - 1, *X.shape)  # SciPy confuses larger offsets; diagonals outside the matrix are empty
-    if offsets.size and not -most <= int(offsets.min()) <= int(offsets.max()) <= most:
+    largest_offset = max(2**31 - 1, *X.shape)  # SciPy confuses larger offsets; diagonals outside the matrix are empty
+    if offsets.size and not -largest_offset <= int(offsets.min()) <= int(offsets.max()) <= largest_offset:
         return f"offsets from {offsets.min()} to {offsets.max()} of a matrix of shape {tuple(X.shape)}"
     return None
 
@@ -206,14 +262,14 @@ def check_numbers(dtype: Any, name: str, column: object = None) -> None:
 def _check_finite(values: np.ndarray, name: str, columns: list[Any] | None = None) -> None:
     """Refuse features with NaN or infinity; ``columns`` are the names of the features."""
     # minimum and maximum reveal NaN and infinity without a mask as large as X
-    if not values.size or np.isfinite(ends(values)).all():
+    if not values.size or np.isfinite(smallest_and_largest(values)).all():
         return
     count, first = 0, -1
     for start in range(0, len(values), ROWS_SEARCHED):
-        wrong = ~np.isfinite(values[start : start + ROWS_SEARCHED])
-        if first < 0 and wrong.any():
-            first = start * wrong[0].size + int(wrong.argmax())
-        count += int(wrong.sum())
+        is_infinite = ~np.isfinite(values[start : start + ROWS_SEARCHED])
+        if first < 0 and is_infinite.any():
+            first = start * is_infinite[0].size + int(is_infinite.argmax())
+        count += int(is_infinite.sum())
     where = ""
     if values.ndim == 2:
         row, column = divmod(first, values.shape[1])
@@ -232,15 +288,15 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
     return np.float32 if exact else np.float64
 
 
-def ends(values: Any) -> list[Any]:
+def smallest_and_largest(values: Any) -> list[Any]:
     """Return the smallest and the largest number of an array, in host memory."""
-    both = [values.min(), values.max()]
-    return floats(*both) if kind_of(values) == "cuda" else both
+    bounds = [values.min(), values.max()]
+    return floats(*bounds) if kind_of(values) == "cuda" else bounds
 
 
 def largest_size(values: Any) -> float:
     """Return the largest absolute value of an array with at least one number."""
-    return max(abs(float(end)) for end in ends(values))
+    return max(abs(float(end)) for end in smallest_and_largest(values))
 
 
 def power_of(X: Any, name: str = "X") -> float:
@@ -252,11 +308,11 @@ def power_of(X: Any, name: str = "X") -> float:
     values = X.data if hasattr(X, "tocsr") else X
     largest = largest_size(values) if values.size else 0.0
     about = np.finfo(values.dtype)
-    exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
-    power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0
+    exponent, middle = int(np.frexp(largest)[1]), about.maxexp // 4
+    power = 2.0 ** (min(max(exponent, -middle), middle) - exponent) if largest else 1.0
     if power < 1.0:
-        n_there, least = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
-        n_lost = n_there - int((abs(values) >= least).sum())
+        n_there, smallest = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
+        n_lost = n_there - int((abs(values) >= smallest).sum())
         if 2 * n_lost > n_there:
             raise ValueError(
                 f"{name}: beside a value of size {largest:.3g} {n_lost} other value(s) vanish; scale them, or remove "
@@ -292,8 +348,8 @@ class Scaling(NamedTuple):
             return as_csr(X.multiply(1.0 / self.spread), "X").astype(real)
         xp = namespace(kind_of(X))
         center, spread, scaled = xp.asarray(self.center), xp.asarray(self.spread), xp.empty(X.shape, dtype=real)
-        for some in _blocks(X):
-            scaled[some] = (X[some].astype(np.float64) - center) / spread
+        for block in _blocks(X):
+            scaled[block] = (X[block].astype(np.float64) - center) / spread
         return scaled
 
     def say(self) -> None:
@@ -362,7 +418,7 @@ def _moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
     power = power_of(X) if X.dtype.kind == "f" else 1.0  # its multiples have squares that neither overflow nor vanish
 
     def mean(function: Callable[[Any], Any]) -> Any:
-        parts = (times(X[some].astype(np.float64), power) for some in _blocks(X))
+        parts = (times(X[block].astype(np.float64), power) for block in _blocks(X))
         return sum(function(part).sum(axis=0) for part in parts) / len(X)
 
     center = mean(lambda part: part)
@@ -395,25 +451,3 @@ def _reason_to_scale(X: Any, name: str, columns: Any) -> str | None:
         f"column {column!r} of {name} has a standard deviation of {ascending[-1]:.3g} where that of the middle one is "
         f"{middle:.3g}, so that it decides nearly alone which objects are near"
     )
-
-
-def scaled(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) -> tuple[Any, str]:
-    """Return features scaled by `scaling_of`, and the name of the scaling; say what "auto" does.
-
-    Features that do not fit the memory a second time are left as they are by "auto", with a warning.
-    """
-    scaling = scaling_of(X, scale, name, columns)
-    if scaling is None:
-        return X, "none"
-    needed, budget = X.size * np.result_type(X.dtype, np.float32).itemsize, memory_budget(kind_of(X))
-    if scaling.reason is not None and needed > budget:
-        checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
-        return X, "none"
-    checks.check_memory(needed, budget, f"scale={scale!r} for {name} of shape {tuple(X.shape)}", "scale them first")
-    scaling.say()
-    return scaling(X), scaling.name
-
-
-def columns_of(X: Any) -> Any:
-    """Return the names of the features of a table, or None."""
-    return getattr(X, "columns", None)

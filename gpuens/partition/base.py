@@ -32,7 +32,7 @@ class Partition:
     n_clusters : int
     rule : callable or None
         Maps any rows to their labels. If None, rows unknown at fit get the label of the most similar cluster.
-    found : dict
+    results : dict
         Results for the estimator, by the name of its attribute without the final underscore.
     per_cluster : tuple of str
         The names of the results, arrays or lists of arrays, whose last axis is the clusters.
@@ -53,7 +53,7 @@ class Partition:
     labels: Any
     n_clusters: int
     rule: Rule | None = None
-    found: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
     per_cluster: tuple[str, ...] = ()
     as_labels: tuple[str, ...] = ()
     membership: Callable[[Rows], np.ndarray] | None = None
@@ -62,13 +62,13 @@ class Partition:
     certainty: dict[str, np.ndarray] | None = None
 
     @classmethod
-    def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":
+    def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **results: Any) -> "Partition":
         """Return the partition of a rule and labels from `gpuens.labels.rows.numbered`."""
-        return cls(labels, rule.n_labels, rule=rule if labels is None else None, found=found)
+        return cls(labels, rule.n_labels, rule=rule if labels is None else None, results=results)
 
     @classmethod
-    def of_labels(cls, labels: Any, **found: Any) -> "Partition":
-        return cls(labels, int(labels.max()) + 1, found=found)
+    def of_labels(cls, labels: Any, **results: Any) -> "Partition":
+        return cls(labels, int(labels.max()) + 1, results=results)
 
     def renumbered(self, numbers: np.ndarray) -> Self:
         """Return the partition in which each cluster c has the number ``numbers[c]``, a permutation of 0 … k - 1."""
@@ -79,10 +79,10 @@ class Partition:
             rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number], sizes=None)
         elif rule is not None:
             rule = Numbered(rule, numbers, len(numbers))
-        found = self.found | {name: _in_order(self.found[name], order) for name in self.per_cluster}
+        results = self.results | {name: _in_order(self.results[name], order) for name in self.per_cluster}
         for name in self.as_labels:
-            clusters = self.found[name]
-            found[name] = np.where(clusters < 0, -1, _extended(numbers, int(clusters.max()) + 1)[clusters])
+            clusters = self.results[name]
+            results[name] = np.where(clusters < 0, -1, _extended(numbers, int(clusters.max()) + 1)[clusters])
         membership, names = self.membership, self.names
         if names is not None:
             names = names[order]
@@ -90,7 +90,7 @@ class Partition:
             membership = replace(membership, order=_in_order(membership.order, order))
         elif membership is not None:
             membership = OrderedColumns(membership, order)
-        return replace(self, labels=labels, rule=rule, found=found, membership=membership, names=names)
+        return replace(self, labels=labels, rule=rule, results=results, membership=membership, names=names)
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class InformationBottleneck(Partitioner):
         held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
         rule, labels = numbered(least_loss(held.astype(np.float64), sizes), n_clusters, rows)
         checks.warn_of_fewer(rule.n_labels, n_clusters)
-        found = {"losses": losses / (rows.n_objects * rows.n_clusterings)}
-        return Partition(labels, rule.n_labels, rule=rule, found=found)
+        results = {"losses": losses / (rows.n_objects * rows.n_clusterings)}
+        return Partition(labels, rule.n_labels, rule=rule, results=results)
 
 
 def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:

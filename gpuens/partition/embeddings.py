@@ -121,7 +121,7 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
 
 
 def kmeans(
-    points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str, **found: Any
+    points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str, **results: Any
 ) -> Partition:
     """Return the partition of points (G, d) with weights ``counts`` into k clusters, labelled in the order of rows.
 
@@ -137,6 +137,6 @@ def kmeans(
         chosen = points[devices.namespace(device).asarray(sample)]
         _, centers = weighted.restarts(chosen, counts[sample], k, n_init, seed, device=device)
         labels = weighted.lloyd(points, counts, centers, device=device)
-    partition = Partition.of_labels(by_first_row(labels, None if device == "cpu" else k), **found)
+    partition = Partition.of_labels(by_first_row(labels, None if device == "cpu" else k), **results)
     checks.warn_of_fewer(partition.n_clusters, k)
     return partition

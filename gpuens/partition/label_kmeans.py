@@ -147,7 +147,7 @@ def label_kmeans(
     Returns
     -------
     Partition
-        ``found``: the ``objective``, the sum of the distances of all objects to the centroids of their clusters,
+        ``results``: the ``objective``, the sum of the distances of all objects to the centroids of their clusters,
         ``n_iter``, passes over all rows, and whether it ``converged``. No cluster is empty: one that loses its rows
         restarts at the row farthest from all centroids (the first of equal ones), with all rows of the same features.
         Rows with the same features stay together, so there are fewer clusters than ``n_clusters`` if there are fewer
@@ -159,8 +159,8 @@ def label_kmeans(
     >>> import gpuens as ge
     >>> from gpuens.partition import label_kmeans, squared_euclidean
     >>> rows = ge.Rows([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2]])
-    >>> found = label_kmeans(rows, squared_euclidean([np.eye(2), np.eye(3)]), 2, rng=np.random.default_rng(0))
-    >>> found.labels.tolist(), round(found.found["objective"], 3)
+    >>> partition = label_kmeans(rows, squared_euclidean([np.eye(2), np.eye(3)]), 2, rng=np.random.default_rng(0))
+    >>> partition.labels.tolist(), round(partition.results["objective"], 3)
     ([0, 0, 0, 1, 1, 1], 1.333)
     """
     rng = checks.make_generator(random_state)
@@ -183,8 +183,8 @@ def label_kmeans(
             last = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
             ((best, n_iter, converged),) = search.side_by_side([last])
     rule, labels = numbered(best.rule, len(best.const), rows)
-    found = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
-    return Partition(labels, rule.n_labels, rule, found)
+    results = {"objective": best.objective, "n_iter": n_iter, "converged": converged}
+    return Partition(labels, rule.n_labels, rule, results)
 
 
 def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:

@@ -62,8 +62,8 @@ class Medoids(Partitioner):
         labels = distances.take(medoids, axis=1).argmin(axis=1)
         labels[medoids] = np.arange(n_clusters)
         first = np.unique(labels, return_index=True)[1]
-        found = {"medoids": medoids[np.argsort(first)], "objective": objective}
-        return Partition(by_first_row(labels), n_clusters, found=found, per_cluster=("medoids",))
+        results = {"medoids": medoids[np.argsort(first)], "objective": objective}
+        return Partition(by_first_row(labels), n_clusters, results=results, per_cluster=("medoids",))
 
 
 def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, float]:

@@ -121,7 +121,7 @@ def meta_clustering(
     ``similarities`` is an ndarray (N_c, N_c) or a function, as for `metis`. ``cut`` replaces `metis`: called with
     similarities, weights of the clusters and the number of meta-clusters, it returns the meta-cluster of each cluster.
     The rule assigns any other row to the meta-cluster with the largest association among those with rows.
-    ``found["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
+    ``results["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
     without objects.
 
     Examples
@@ -133,9 +133,11 @@ def meta_clustering(
     >>> jaccard = np.zeros((6, 6))
     >>> jaccard[[0, 2, 0, 4, 2, 4], [2, 0, 4, 0, 4, 2]] = 1
     >>> jaccard[[1, 3, 1, 5, 3, 5], [3, 1, 5, 1, 5, 3]] = 1
-    >>> found = meta_clustering(jaccard, rows, 2)
-    >>> found.labels.tolist(), found.membership(rows).round(2).tolist(), found.found["meta_clusters"].tolist()
-    ([0, 0, 1], [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]], [0, 1, 0, 1, 0, 1])
+    >>> partition = meta_clustering(jaccard, rows, 2)
+    >>> partition.labels.tolist(), partition.results["meta_clusters"].tolist()
+    ([0, 0, 1], [0, 1, 0, 1, 0, 1])
+    >>> partition.membership(rows).round(2).tolist()
+    [[1.0, 0.0], [0.67, 0.33], [0.0, 1.0]]
     """
     cut = cut or partial(metis, imbalance=imbalance, random_state=random_state)
     meta = _meta_clusters(similarities, rows.cluster_sizes(), n_clusters, cut)
@@ -147,8 +149,8 @@ def meta_clustering(
         )
     clusters = np.where(meta < 0, -1, rule.number[meta])
     membership = OrderedColumns(partial(shares, meta, n_clusters), np.argsort(rule.number))
-    found = {"meta_clusters": clusters}
-    return Partition(labels, rule.n_labels, rule, found, as_labels=("meta_clusters",), membership=membership)
+    results = {"meta_clusters": clusters}
+    return Partition(labels, rule.n_labels, rule, results, as_labels=("meta_clusters",), membership=membership)
 
 
 @dataclass(frozen=True)

@@ -58,12 +58,12 @@ class MirkinSearch(Partitioner):
         order = in_use[np.argsort(first)]
         held, objects = held[:, order], objects[order]
         checks.warn_of_fewer(len(order), n_clusters)
-        found = {
+        results = {
             "objective": _objective(held, objects, rows.n_clusterings),
             "n_iter": abs(n_iter),
             "converged": n_iter > 0,
         }
-        return Partition(by_first_row(labels), len(order), _least_change(held, objects, rows.n_clusterings), found)
+        return Partition(by_first_row(labels), len(order), _least_change(held, objects, rows.n_clusterings), results)
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
         drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)

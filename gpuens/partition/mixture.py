@@ -79,32 +79,32 @@ class Mixture(Partitioner):
         rng = checks.make_generator(self.random_state)
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         search = _EMRun(rows if all_of_them else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         if n_clusters is None:
             tried = [search.best(k, self.n_init, rng) for k in range(2, min(MOST_CLUSTERS, search.rows.n_rows) + 1)]
             tried = tried or [search.best(1, 1, rng)]
             scores = {len(fit.alpha): search.score(fit, self.criterion) for fit in tried}
             best = max(tried, key=lambda fit: scores[len(fit.alpha)])
-            found["scores"] = scores
+            results["scores"] = scores
         else:
             best = search.best(n_clusters, self.n_init, rng)
         if not all_of_them:
             best = _EMRun(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
-        return self._partition(best, rows, found)
+        return self._partition(best, rows, results)
 
-    def _partition(self, fit: "_Fit", rows: Rows, found: dict[str, Any]) -> Partition:
+    def _partition(self, fit: "_Fit", rows: Rows, results: dict[str, Any]) -> Partition:
         k = len(fit.alpha)
         rule, labels = numbered(Nearest(-fit.table, -fit.const, np.arange(k)), k, rows)
         checks.warn_of_fewer(rule.n_labels, k)
         order = np.argsort(rule.number)
-        found |= {
+        results |= {
             "log_likelihood": fit.bits * math.log(2),
             "proportions": fit.alpha[order],
             "n_iter": fit.n_iter,
             "converged": fit.converged,
         }
         membership = OrderedColumns(partial(memberships, fit.table, fit.const), order)
-        return Partition(labels, rule.n_labels, rule, found, ("proportions",), membership=membership)
+        return Partition(labels, rule.n_labels, rule, results, ("proportions",), membership=membership)
 
 
 class _Fit(NamedTuple):

@@ -122,7 +122,7 @@ class ROCK(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         threshold = self.threshold
         if threshold is None:
-            threshold = min(similarity.found.get("threshold", 0.5), LARGEST_THETA)
+            threshold = min(similarity.results.get("threshold", 0.5), LARGEST_THETA)
         links_of, unit = similarity.links(rows)
         found = rock(links_of, rows.counts, n_clusters, threshold)
         merges = found._replace(goodness=found.goodness * unit)

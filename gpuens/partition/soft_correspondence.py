@@ -112,7 +112,7 @@ class SoftCorrespondence(Partitioner):
             found.labels,
             n_found,
             rule=LargestMembership(found.table, n_found),
-            found={
+            results={
                 "correspondence": found.correspondences,
                 "objective": found.objective,
                 "n_iter": len(found.objective),

@@ -62,9 +62,9 @@ class UtilityKMeans(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         utility = Utility.of(rows, self.utility, self.p, normalised=self.normalised, weights=self.weights)
-        found = _search(self, rows, utility.divergence(), n_clusters)
-        found.found["utility"] = utility.gained(found.found["objective"], rows.n_objects)
-        return found
+        partition = _search(self, rows, utility.divergence(), n_clusters)
+        partition.results["utility"] = utility.gained(partition.results["objective"], rows.n_objects)
+        return partition
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,9 +54,9 @@ class Votes(Partitioner):
         known, labels = numbered(rule, n_clusters, rows)
         checks.warn_of_fewer(known.n_labels, n_clusters)
         name = None if m is None else rows.ensemble.names[m]
-        found = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
+        results = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
         membership = OrderedColumns(partial(vote_shares, table), np.argsort(known.number))
-        return Partition(labels, known.n_labels, known, found, membership=membership)
+        return Partition(labels, known.n_labels, known, results, membership=membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
         """Return the position of the reference, and the contingency table (N_c, k) of all clusters with its k clusters.
@@ -118,8 +118,8 @@ class BestBase(Partitioner):
         table[own] *= rows.n_clusterings + 1
         k = table.shape[1]
         rule, labels = numbered(Nearest(-table, np.zeros(k), np.arange(k)), k, rows)
-        found = {"anmi": anmi, "best_clustering": rows.ensemble.names[best]}
-        return Partition(labels, rule.n_labels, rule, found)
+        results = {"anmi": anmi, "best_clustering": rows.ensemble.names[best]}
+        return Partition(labels, rule.n_labels, rule, results)
 
 
 def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:

@@ -85,8 +85,8 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
 class Linked(Diagonal):
     """Weights of clusters together with a graph of the clusters, for the transfer cut."""
 
-    def __init__(self, weights: np.ndarray, graph: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
-        super().__init__(weights, offsets, **found)
+    def __init__(self, weights: np.ndarray, graph: np.ndarray, offsets: np.ndarray, /, **results: Any) -> None:
+        super().__init__(weights, offsets, **results)
         self.graph = graph  # (N_c, N_c)
 
 

@@ -115,7 +115,7 @@ class Similarity:
         The form in which the similarity is stored; partitioners list the kinds that they accept.
     scale : float
         The factor by which `sums` are larger than sums of similarities, the same for all rows.
-    found : dict
+    results : dict
         Results for the estimator, by the name of its attribute without the final underscore.
     whole : bool
         Whether all similarities are whole multiples of 1 / scale.
@@ -129,7 +129,7 @@ class Similarity:
     any_sign: ClassVar[bool] = False
     needs_common_labels: ClassVar[bool] = False
     scale: float
-    found: dict[str, Any]
+    results: dict[str, Any]
     whole = False
 
     def simplest(self, rows: Rows) -> "Similarity":
@@ -211,7 +211,7 @@ class ClusterSimilarity(Similarity):
     """
 
     offsets: np.ndarray
-    found: dict[str, Any]
+    results: dict[str, Any]
 
     def diagonal(self) -> np.ndarray:
         """Return S[c, c] of every cluster (N_c,), host."""
@@ -328,7 +328,7 @@ class Sum(Similarity):
 
     def __init__(self, terms: tuple[tuple[float, Similarity], ...]) -> None:
         self.terms = terms
-        self.found = {name: value for _, one in terms for name, value in one.found.items()}
+        self.results = {name: value for _, one in terms for name, value in one.results.items()}
 
     def most(self) -> float:
         return sum(factor * one.most() for factor, one in self.terms)

@@ -22,11 +22,11 @@ class Blocks(ClusterSimilarity):
 
     kind = "blocks"
 
-    def __init__(self, matrices: list[np.ndarray], **found: Any) -> None:
+    def __init__(self, matrices: list[np.ndarray], **results: Any) -> None:
         self.starts = np.cumsum([0, *(matrix.size for matrix in matrices)])
         self.values = np.concatenate([matrix.ravel() for matrix in matrices])
         self.offsets = np.cumsum([0, *(len(matrix) for matrix in matrices)])
-        self.found = found
+        self.results = results
 
     def matrices(self) -> list[np.ndarray]:
         """Return the blocks as views (k_m, k_m)."""

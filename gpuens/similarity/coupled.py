@@ -54,9 +54,9 @@ class Coupled(Measure):
         coupling_fits(rows.offsets, self.weights)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Blocks:
-        found = coupling(rows, self.weights)
-        found.found["coupling"] = found.matrices()
-        return found
+        blocks = coupling(rows, self.weights)
+        blocks.results["coupling"] = blocks.matrices()
+        return blocks
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ class Diagonal(ClusterSimilarity):
 
     kind = "diagonal"
 
-    def __init__(self, weights: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
-        self.weights, self.offsets, self.found = weights, offsets, found
+    def __init__(self, weights: np.ndarray, offsets: np.ndarray, /, **results: Any) -> None:
+        self.weights, self.offsets, self.results = weights, offsets, results
 
     @property
     def whole(self) -> bool:  # type: ignore[override]

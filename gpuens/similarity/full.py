@@ -21,8 +21,8 @@ class Full(ClusterSimilarity):
     kind = "full"
     any_sign = True
 
-    def __init__(self, matrix: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
-        self.matrix, self.offsets, self.found = matrix, offsets, found
+    def __init__(self, matrix: np.ndarray, offsets: np.ndarray, /, **results: Any) -> None:
+        self.matrix, self.offsets, self.results = matrix, offsets, results
 
     def most(self) -> float:
         return float(self.matrix.max()) * self.n_clusterings

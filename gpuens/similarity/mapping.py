@@ -118,8 +118,8 @@ class Mapping(Measure):
         if self.weights is not None:
             of_clusters = weights_of_clusters(self.weights, rows)
             matrix = similarity * of_clusters * of_clusters[:, None]
-        found = {"mapping": mapping, "cluster_similarity": similarity, "n_neighbors": n_neighbors}
-        return Full(matrix, rows.offsets, **found)
+        results = {"mapping": mapping, "cluster_similarity": similarity, "n_neighbors": n_neighbors}
+        return Full(matrix, rows.offsets, **results)
 
     def _n_neighbors(self, ensemble: Ensemble, n_clusters: int | None) -> int:
         n_objects = ensemble.n_objects

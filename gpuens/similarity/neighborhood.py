@@ -109,9 +109,9 @@ class LabelNeighbors(Measure):
         threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
         near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
         # the threshold is midway between two possible values, so that rounding cannot change a comparison
-        found = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
-        found.found = {"threshold": threshold}
-        return found
+        near_sets = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
+        near_sets.results = {"threshold": threshold}
+        return near_sets
 
 
 class Neighborhoods(Similarity):
@@ -142,7 +142,7 @@ class Neighborhoods(Similarity):
     def __init__(self, rows: Rows, blocks: Blocks, threshold: float | None) -> None:
         threshold = blocks.mean(rows) * (1.0 - 1e-12) if threshold is None else float(threshold)
         self.threshold, self.counts, self.offsets, self.device = threshold, rows.counts, rows.offsets, rows.device
-        self.found = {"coupling": blocks.matrices(), "threshold": threshold}
+        self.results = {"coupling": blocks.matrices(), "threshold": threshold}
         self.n_objects = rows.n_objects
         self.own = blocks.of_equal_rows(rows) >= threshold
         self.sizes = rows.cluster_sizes()

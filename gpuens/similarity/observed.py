@@ -30,7 +30,7 @@ class Observed(Similarity):
     def __init__(self, of_clusterings: np.ndarray, offsets: np.ndarray) -> None:
         self.of_clusterings, self.offsets = of_clusterings, offsets
         self.weights = np.repeat(of_clusterings, np.diff(offsets))
-        self.found: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
 
     def simplest(self, rows: Rows) -> Similarity:
         """Return the plain co-association if no label is missing."""

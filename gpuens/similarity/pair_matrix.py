@@ -21,7 +21,7 @@ class PairMatrix(Similarity):
     scale = 1.0
 
     def __init__(self, rows: Rows) -> None:
-        self.found: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         self.rows = rows
         self._matrix: np.ndarray | None = None
 

@@ -16,8 +16,10 @@ import numpy as np
 from gpuens import generate
 from gpuens.evidence import Agreement
 from gpuens.evidence import agreement as agreement_with
-from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.agreement import measure_agreement
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import Features
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Partition
 from gpuens.runtime import checks
@@ -28,24 +30,24 @@ from gpuens.similarity import Coassociation
 LEAST_ARI = 0.15
 LEAST_WALLACE = 0.5
 N_STARTS = 10  # number of starts of k-means, of which the best is kept
-DRAWN = 100_000  # largest number of objects to which k-means of features in chunks is fitted
+N_FITTED = 100_000  # largest number of objects to which k-means of features in chunks is fitted
 
 
-def agreement_of(estimator: Any, ensemble: Any, drawn: Any, client: Any) -> Agreement | None:
+def agreement_of(estimator: Any, ensemble: Any, sampled: Any, client: Any) -> Agreement | None:
     """Return the agreement of a consensus with its base clusterings.
 
     Return None for a consensus of a single cluster, and if the tables of intersections do not fit the memory. If the
-    distinct label rows are not in this process, compare the objects with the numbers ``drawn``, which ascend.
+    distinct label rows are not in this process, compare the objects with the numbers ``sampled``, which ascend.
     """
     if estimator.n_clusters_ == 1:
         return None
     try:
         if (row_labels := estimator._partition.labels) is not None:
-            return agreement_of_rows(estimator.reduction_.rows, devices.to_host(row_labels))
+            return measure_agreement(Overlaps.of(estimator.reduction_.rows, devices.to_host(row_labels)))
         from gpuens.distributed import rows_in_chunks
 
         with checks.recorded():  # a clustering may be constant in the sample
-            sample = Ensemble(rows_in_chunks(ensemble, drawn, client), wide=True)
+            sample = Ensemble(rows_in_chunks(ensemble, sampled, client), wide=True)
             return agreement_with(sample, estimator.predict(sample))
     except MemoryError:
         return None
@@ -73,9 +75,13 @@ def pass_gate(estimator: Any, X: Any, ensemble: Any, agreement: Agreement | None
 def _k_means(estimator: Any, X: Any, seed: int, client: Any) -> Any:
     """Return the labels of the best of several starts of k-means; None if they do not fit the memory."""
     k = estimator.n_clusters_ if estimator.n_clusters is None else estimator.n_clusters
-    in_chunks: dict[str, Any] = {"objects": min(DRAWN, X.shape[0] - 1), "client": client} if devices.chunked(X) else {}
-    mapped = isinstance(X, np.memmap) and 8 * X.size > devices.memory_budget()  # k-means would read it whole
-    wide = hasattr(X, "tocsr") and max(X.nnz, *X.shape) >= 2**31  # scikit-learn's k-means refuses 64-bit indices
+    values = X.values if isinstance(X, Features) else X
+    in_chunks: dict[str, Any] = (
+        {"objects": min(N_FITTED, X.shape[0] - 1), "client": client} if devices.chunked(X) else {}
+    )
+    mapped = isinstance(values, np.memmap) and 8 * values.size > devices.memory_budget()  # k-means would read it whole
+    # scikit-learn's k-means refuses 64-bit indices
+    wide = hasattr(values, "tocsr") and max(values.nnz, *values.shape) >= 2**31
     if mapped or wide or (in_chunks and in_chunks["objects"] < k):
         return None
     try:
@@ -111,7 +117,7 @@ def _take_labels(estimator: Any, ensemble: Any, labels: Any, client: Any) -> boo
         similarity = Coassociation()(rows) if parts.similarity is None else estimator.similarity_
         estimator._forget()
         estimator.similarity_ = similarity
-        estimator._keep(similarity.found)
+        estimator._keep(similarity.results)
         estimator._partition, estimator.n_clusters_ = Partition(row_labels, k), k
         estimator._objects, estimator._evidence = None, None
         partition: Partition = estimator._partition
@@ -134,5 +140,5 @@ def _most_frequent(groups: np.ndarray, labels: np.ndarray, counts: np.ndarray) -
     times = np.bincount(place, weights=counts)
     order = np.lexsort((-times, pairs // k))  # a stable sort, so that the first label precedes equally frequent ones
     _, first = np.unique(pairs[order] // k, return_index=True)
-    most: np.ndarray = pairs[order][first] % k
-    return most
+    labels = pairs[order][first] % k
+    return labels

@@ -28,7 +28,6 @@ WITHOUT_FIXED_FIGURES = {  # pages of which no figure is the same in every run, 
     "engines": "seconds",
     "gpu": "no GPU has measured anything; the bounds are computed from the counts of instructions.md",
     "limits": "seconds, and rates of the machine",
-    "quality_before": "a page without a record, of an older version of the library",
     "start": "seconds",
 }
 close = partial(np.isclose, rtol=1e-3, atol=1e-4)  # within the rounding of records and of other processors
@@ -51,7 +50,9 @@ def test_pages_say_what_the_records_say(name, bench):
         page = bench("papers").page_of(name)
     else:
         page = bench("report").Page(name, bench(FINDINGS.get(name, name)))
-    record = json.loads((RESULTS / f"{name}.json").read_text())
+    text = (RESULTS / f"{name}.json").read_text()
+    record = json.loads(text)
+    assert bench("common").json_text(record) + "\n" == text
     assert page.markdown(record).rstrip("\n") + "\n" == (RESULTS / f"{name}.md").read_text()
 
 

@@ -233,7 +233,7 @@ def check_meta_clusters(found, literal, rows, similarity):
     between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
     expected = meta_clustering((between + between.T) / 2, rows, K)
     np.testing.assert_array_equal(found.labels_, expected.labels)
-    np.testing.assert_array_equal(found.meta_clusters_, expected.found["meta_clusters"])
+    np.testing.assert_array_equal(found.meta_clusters_, expected.results["meta_clusters"])
 
 
 def check_spectral(found, literal, rows, similarity):

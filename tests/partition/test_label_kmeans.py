@@ -78,7 +78,7 @@ def same(found, expected):
     """Check that two partitions are equal to the bit."""
     np.testing.assert_array_equal(found.labels, expected.labels)
     assert found.n_clusters == expected.n_clusters
-    assert found.found == expected.found
+    assert found.results == expected.results
 
 
 class OnePiece(Rows):
@@ -203,7 +203,7 @@ def test_the_first_of_equally_near_centroids(where):
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
 def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
     """Shared memory has room for the histograms of all clusters, of some clusters, or of none."""
-    sizes(SHARED_BYTES=shared_bytes)
+    sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, n_labels, n)
@@ -346,12 +346,12 @@ def test_more_clusters_than_bytes_tell_apart():
 
 @pytest.mark.parametrize("restarts_on", [200, 20_000])
 def test_structure_is_found(restarts_on, where, sizes):
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     labels, truth = structured_labels(600, 10, 5, noise=0.2, split=2, seed=7)
     ens = ge.Ensemble(labels)
     found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
     assert ari(truth, found.labels) > 0.95
-    assert found.found["converged"]
+    assert found.results["converged"]
 
 
 @pytest.mark.parametrize("k", [3, 20])
@@ -360,7 +360,7 @@ def test_as_good_as_k_means_on_features(k):
     tables, weights = tables_of(ens, "centred"), counts_for(500)
     found = run(ens, tables, weights, k)
     expected = KMeans(k, n_init=10, random_state=0).fit(features(ens, tables), sample_weight=weights)
-    assert found.found["objective"] < 1.01 * expected.inertia_
+    assert found.results["objective"] < 1.01 * expected.inertia_
 
 
 def test_weights_are_repetitions():
@@ -371,7 +371,7 @@ def test_weights_are_repetitions():
     found = run(ens, tables, weights, 6)
     expected = run(repeated, tables, np.ones(weights.sum(), dtype=np.int64), 6)
     np.testing.assert_array_equal(np.repeat(found.labels, weights), expected.labels)
-    np.testing.assert_allclose(found.found["objective"], expected.found["objective"], rtol=1e-12)
+    np.testing.assert_allclose(found.results["objective"], expected.results["objective"], rtol=1e-12)
 
 
 def test_one_cluster_and_as_many_as_rows():
@@ -380,9 +380,9 @@ def test_one_cluster_and_as_many_as_rows():
     X = features(ens, tables)
     one, all_of_them = run(ens, tables, weights, 1), run(ens, tables, weights, 33)
     assert not one.labels.any()
-    np.testing.assert_allclose(one.found["objective"], objective(X, weights, one.labels), rtol=1e-12)
+    np.testing.assert_allclose(one.results["objective"], objective(X, weights, one.labels), rtol=1e-12)
     np.testing.assert_array_equal(all_of_them.labels, np.arange(33))
-    np.testing.assert_allclose(all_of_them.found["objective"], 0, atol=1e-9)
+    np.testing.assert_allclose(all_of_them.results["objective"], 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_clusters", [4, 5, 12])
@@ -392,7 +392,7 @@ def test_rows_of_the_same_features_stay_together(n_clusters, where):
     tables = [np.array([[0.1, 0.3], [0.1, 0.3], [0.7, 0.2], [0.7, 0.2]]), np.array([[1 / 3], [1 / 7], [1 / 7]])]
     found = run(ge.Ensemble(labels), tables, counts_for(12), n_clusters, where)
     assert found.labels.tolist() == [0, 1, 1, 0, 1, 1, 2, 3, 3, 2, 3, 3]
-    np.testing.assert_allclose(found.found["objective"], 0, atol=1e-12)
+    np.testing.assert_allclose(found.results["objective"], 0, atol=1e-12)
     assert found.n_clusters == 4
 
 
@@ -400,19 +400,19 @@ def test_all_rows_alike(where):
     ens = ge.Ensemble(np.tile([0, 1, 2], (3, 1)).T)
     found = run(ens, [np.ones((3, 2))] * 3, np.ones(3, dtype=np.int64), 3, where)
     assert found.labels.tolist() == [0, 0, 0]
-    assert found.found["converged"]
+    assert found.results["converged"]
 
 
 def test_restarts_and_iterations_make_it_better():
     ens = ge.Ensemble(random_labels(300, 6, (2, 6), seed=9))
     args = ens, tables_of(ens), counts_for(300), 8
-    reached = [run(*args, n_init=n).found["objective"] for n in (1, 3, 10)]
+    reached = [run(*args, n_init=n).results["objective"] for n in (1, 3, 10)]
     assert reached == sorted(reached, reverse=True)
     cut_short = [run(*args, n_init=1, max_iter=n) for n in (1, 2, 4, 100)]
-    objectives = [found.found["objective"] for found in cut_short]
+    objectives = [found.results["objective"] for found in cut_short]
     assert objectives == sorted(objectives, reverse=True)
-    assert [found.found["n_iter"] for found in cut_short[:2]] == [1, 2]
-    assert [found.found["converged"] for found in cut_short] == [False, False, False, True]
+    assert [found.results["n_iter"] for found in cut_short[:2]] == [1, 2]
+    assert [found.results["converged"] for found in cut_short] == [False, False, False, True]
     for found in cut_short:
         assert np.bincount(found.labels, minlength=8).min() > 0
 
@@ -435,12 +435,12 @@ def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
     """Rows in pieces get the same draws and iterations as rows in memory; only the rule returns the labels."""
     ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
-    sizes("label_kmeans", RESTARTS_ON=30)
+    sizes("partition.label_kmeans", RESTARTS_ON=30)
     expected = run(ens, tables, weights, 6, where)
     rows = OnePiece(ens, weights, where)
     found = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
     assert found.labels is None
-    assert (found.n_clusters, found.found) == (expected.n_clusters, expected.found)
+    assert (found.n_clusters, found.results) == (expected.n_clusters, expected.results)
     assert ari(found.rule(rows.piece), expected.labels) == 1
 
 
@@ -462,7 +462,7 @@ def test_threads_do_not_matter(monkeypatch):
 @pytest.mark.parametrize("restarts_on", [100, 20_000])
 def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
     """Only sums over rows and the final labels are copied to the host, neither distances nor the label matrix."""
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 20, (2, 4), missing=0.1, seed=12)))
     fake_cupy.traffic.to_host.sizes.clear()
     found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
@@ -476,7 +476,7 @@ def test_starts_do_not_know_of_each_other(at_once, sizes):
     ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
     args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
     expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]
-    sizes(MOST_STARTS=at_once)
+    sizes("partition.label_kmeans", MOST_STARTS=at_once)
     for seed, alone in enumerate(expected):
         same(run(*args, seed=seed, n_init=7), alone)
 

@@ -39,7 +39,7 @@ class Found:
     """The results of `meta_clustering` on rows, by name."""
 
     def __init__(self, partition, rows):
-        self.labels, self.clusters = partition.labels, partition.found["meta_clusters"]
+        self.labels, self.clusters = partition.labels, partition.results["meta_clusters"]
         self.membership = partition.membership(rows)
         assert partition.n_clusters == self.labels.max() + 1
 

@@ -120,7 +120,7 @@ def test_counts_are_repetitions():
     found = partitioner(None, rows, K)
     expected = partitioner(None, Rows(np.repeat(labels, rows.counts, axis=0)), K)
     np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    assert found.found["objective"] == expected.found["objective"]
+    assert found.results["objective"] == expected.results["objective"]
 
 
 def test_new_objects_go_where_they_cost_least():

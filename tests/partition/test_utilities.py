@@ -233,7 +233,7 @@ def same(found, expected):
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("restarts_on", [50, 20_000])
 def test_devices_and_threads(name, restarts_on, where, monkeypatch, sizes):
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     parameters = ESTIMATORS[name].get_params()
     expected = type(ESTIMATORS[name])(**parameters).fit(NOISE)
     monkeypatch.setenv("GPUENS_THREADS", "3")
@@ -247,7 +247,7 @@ def test_counts_are_repetitions(name):
     every = Rows(np.repeat(NOISE, rows.counts, axis=0))
     found, expected = partitioner(None, rows, 4), partitioner(None, every, 4)
     np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    np.testing.assert_allclose(found.found["objective"], expected.found["objective"], rtol=1e-12)
+    np.testing.assert_allclose(found.results["objective"], expected.results["objective"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -141,7 +141,7 @@ def test_counts_are_repetitions(estimator):
     every = Rows(np.repeat(MIXED, rows.counts, axis=0))
     found, expected = (partitioner(None, given, estimator.n_clusters) for given in (rows, every))
     np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    assert found.found.keys() == expected.found.keys()
+    assert found.results.keys() == expected.results.keys()
 
 
 @pytest.mark.parametrize("estimator", [ge.Voting(K), ge.Voting(K, voting="soft"), ge.BestOfK(), ge.BestOfK(K)], ids=str)

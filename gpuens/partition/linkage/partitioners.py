@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import whole_unit
+from gpuens.labels.weights import integer_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
@@ -82,7 +82,7 @@ class Linkage(Partitioner):
     @property
     def _size_unit(self) -> int:
         """The unit of a size that is a whole number; fractions are refused beside such a size."""
-        return whole_unit(self._unit) or 1
+        return integer_unit(self._unit) or 1
 
     def most_clusters(self, n_objects: int) -> int:
         return n_objects // least_objects(self.min_size, n_objects, None, self._size_unit)
@@ -129,12 +129,12 @@ class Linkage(Partitioner):
         n_merges = self._n_merges(dendrogram, n_large, n_clusters)
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
-        found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
+        results = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
         if similarity.needs_common_labels:
-            found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
+            results["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
-            labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
+            labels, int(n_large[n_merges]), results=results, rest=rest, dendrogram=dendrogram, self_similarities=own,
             min_size=self.min_size, unit=self._size_unit,
         )  # fmt: skip
 
