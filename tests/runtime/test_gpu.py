@@ -36,7 +36,7 @@ def test_libraries_of_cuda_are_looked_for_once(fake_cupy):
 
 @pytest.mark.parametrize("cuda", ["12", "13"])
 def test_extras_bring_the_libraries_of_cuda(cuda):
-    about = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    about = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     (line,) = about["optional-dependencies"][f"cu{cuda}"]
     found = Requirement(line)
     assert (found.name, found.extras) == (f"cupy-cuda{cuda}x", {"ctk"})
