@@ -32,7 +32,7 @@ MOVED = {
     "gpuens.registry": "gpuens.runtime.registry",
     "gpuens.resumed": "gpuens.io.checkpoint",
     "gpuens.rows": "gpuens.labels.rows",
-    "gpuens.runs": "gpuens.workflows.run",
+    "gpuens.runs": "gpuens.cli.file_consensus",
     "gpuens.similarity.held": "gpuens.similarity.pair_matrix",
     "gpuens.similarity.refined": "gpuens.similarity.refined_paths",
     "gpuens.similarity.represented": "gpuens.similarity.dense_representation",
