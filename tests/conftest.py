@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.methods import REGISTRY
 from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, native, threads
 from gpuens.runtime import device as devices
@@ -330,28 +331,18 @@ def shared_data():
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """Return a function that sets the sizes of pieces of work in gpuens. No such size may change a result.
+    """Return a function that sets constants of a module of gpuens: sizes by which work is cut, and no result changes.
 
-    Small data then has many pieces. A constant is found by its name in any module; if several modules have a constant
-    of that name, ``module`` tells which one is set.
+    Small data then has many pieces.
     """
 
-    def put(module="", **constants):
-        if "." in module:  # the submodule may not be loaded yet
-            import_module(f"gpuens.{module}")
+    def set_sizes(module, **constants):
+        module = import_module(f"gpuens.{module}")
         for name, value in constants.items():
-            places = [
-                place
-                for place in list(sys.modules.values())
-                if getattr(place, "__name__", "").startswith("gpuens") and name in vars(place)
-                if not module or place.__name__.endswith(f".{module}")
-            ]
-            assert len({str(vars(place)[name]) for place in places}) == 1, f"{name} is no constant, or several"
-            for place in places:
-                assert type(vars(place)[name]) in (int, float, dict, tuple), f"{name} is no size"
-                monkeypatch.setattr(place, name, value)
+            assert type(getattr(module, name)) in (int, float, dict, tuple), f"{name} is no size"
+            monkeypatch.setattr(module, name, value)
 
-    return put
+    return set_sizes
 
 
 @pytest.fixture
@@ -385,7 +376,7 @@ def in_pieces(monkeypatch):
 @pytest.fixture
 def own_registry(monkeypatch):
     """Use a registry of methods without the methods that other tests have registered."""
-    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})
+    monkeypatch.setattr(REGISTRY, "_registered", {})
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_the_coassociation_of_pairs_is_that_of_the_block(missing, sizes):
     first, second = rng.integers(50, size=(2, 1000))
     expected = coassociation(labels)[first, second]
     np.testing.assert_array_equal(coassociation_of_pairs(labels, first, second), expected)
-    sizes(PAIRS_AT_A_TIME=7)
+    sizes("similarity.coassociation", PAIRS_AT_A_TIME=7)
     np.testing.assert_array_equal(coassociation_of_pairs(labels, first - 50, second), expected)
     assert coassociation_of_pairs(labels, [], []).shape == (0,)
     refused(lambda: coassociation_of_pairs(labels, [0, 1], [0]), ValueError, "first has 2 objects and second 1")
