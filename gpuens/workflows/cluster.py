@@ -233,7 +233,7 @@ def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
 
 def check(
     n_clusters: int | None, *, method: str, kind: str, n_clusterings: int | None, scale: str, resume: Any
-) -> "Consensus":
+) -> "Method":
     """Return the unfitted estimator; refuse parameters of `cluster` that are invalid whatever the features are."""
     from gpuens.workflows.compare import default_estimator
 
