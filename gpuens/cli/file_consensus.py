@@ -314,22 +314,22 @@ class FileConsensus:
                 announce(f"plan: {plan(labels, estimator, client=client, every_column=True)}")
             with clock.phase("fit", f"fitting {self.method} in chunks"):
                 fit(estimator, labels, client=client, every_column=True)
-            self._warn_of_equal_columns()
+            self._warn_of_equal_clusterings()
             with clock.phase("write", f"writing {self.output.path}"):
                 counts = write_labels(self.output.path, estimator.labels_, client=client)
         return RunResult(estimator.reduction_.ensemble, counts.tolist())
 
-    def _warn_of_equal_columns(self) -> None:
+    def _warn_of_equal_clusterings(self) -> None:
         """Warn about clusterings that have equal clusters in all core groups, and therefore for all objects."""
         import numpy as np
 
-        from gpuens.labels.odd_columns import warn_of_equal_columns
+        from gpuens.labels.odd_columns import warn_of_equal_clusterings
 
         if self.is_exact and "columns" not in self.source.reading:
             reduction = self.estimator.reduction_
             groups, n = reduction.ensemble, int(reduction.counts.sum())
             path = f"path {self.source.labels!r}"
-            warn_of_equal_columns(groups.codes, np.diff(groups.offsets), groups.names, path, n_objects=n)
+            warn_of_equal_clusterings(groups.codes, np.diff(groups.offsets), groups.names, path, n_objects=n)
 
     def facts(self, result: RunResult) -> dict[str, Any]:
         """Return the facts that the record of the run contains, except versions, times and memory."""
