@@ -36,7 +36,6 @@ MOVED = {
     "gpuens.similarity.held": "gpuens.similarity.pair_matrix",
     "gpuens.similarity.refined": "gpuens.similarity.refined_paths",
     "gpuens.similarity.represented": "gpuens.similarity.dense_representation",
-    "gpuens.similarity.revised": "gpuens.similarity.revised_coassociation",
     "gpuens.soft_ensemble": "gpuens.labels.soft_ensemble",
 }
 
