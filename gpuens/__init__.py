@@ -22,12 +22,9 @@ from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
 from gpuens.methods import similarities as similarities
-from gpuens.moved import Former
 from gpuens.runtime.threads import follow_threadpoolctl
 
 __version__ = "0.1.0"
-
-sys.meta_path.append(Former())
 
 # public names and the modules that define them; None means that the name is itself a module
 _PUBLIC: dict[str, str | None] = {

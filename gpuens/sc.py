@@ -21,7 +21,7 @@ from gpuens.workflows.run import all_results_of, entries
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from gpuens.workflows.choose_k import Choice
+    from gpuens.workflows.choice import Choice
 
 __all__ = ["choose_k", "consensus", "ensemble", "join"]
 
@@ -182,7 +182,7 @@ def choose_k(
 
     Returns
     -------
-    gpuens.workflows.choose_k.Choice
+    gpuens.workflows.choice.Choice
         With the consensus for each number, ``.labels[k]``, and ``.plot()``.
 
     Raises

@@ -26,6 +26,7 @@ import pytest
 
 import gpuens as ge
 from gpuens.labels.rows import as_rows
+from gpuens.methods import REGISTRY
 from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, native, threads
 from gpuens.runtime import device as devices
@@ -392,7 +393,7 @@ def in_pieces(monkeypatch):
 @pytest.fixture
 def own_registry(monkeypatch):
     """Use a registry of methods without the methods that other tests have registered."""
-    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})
+    monkeypatch.setattr(REGISTRY, "_registered", {})
 
 
 @pytest.fixture

@@ -106,10 +106,10 @@ def prepare(X: Any, args: argparse.Namespace) -> Prepared:
     filled, said = impute(X, args)
     if args.scale in (None, "none"):
         return filled, said
-    from gpuens.labels.features import as_features, columns_of, scaled
+    from gpuens.labels.features import Features
 
-    scaled_features, scale = scaled(as_features(filled), args.scale, columns=columns_of(X))
-    return scaled_features, said | {"scale": scale}
+    scaled, scale = Features.of(filled).scaled(args.scale)
+    return scaled.values, said | {"scale": scale}
 
 
 def impute(X: Any, args: argparse.Namespace) -> Prepared:

@@ -1,6 +1,7 @@
 """Features of the objects: arrays, tables, sparse matrices."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,69 @@ VALUES_AT_ONCE = 2**18  # values converted to float64 at a time
 FAR_APART = 10
 
 
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features that `as_features` has checked, so that functions which share them do not search them again."""
+
+    values: Any  # array or CSR matrix (n_objects, n_features), or a memory map of any type
+    columns: Any = None  # names of the features, or None
+    name: str = "X"  # name of the argument in messages
+
+    @classmethod
+    def of(cls, X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False) -> "Features":
+        """Check features, and keep the names of their columns; features that are checked are returned."""
+        if isinstance(X, cls):
+            return X
+        X = as_pandas(X)
+        return cls(as_features(X, device, name=name, mapped=mapped), getattr(X, "columns", None), name)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (int(self.values.shape[0]), int(self.values.shape[1]))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0) if kind_of(self.values) == "cuda" else (1, 0)  # kDLCUDA, kDLCPU
+
+    def take(self, rows: np.ndarray) -> "Features":
+        """Return the features of some objects."""
+        return type(self).of(self.values[rows], kind_of(self.values), name=self.name)
+
+    def scaled(self, scale: str = "auto") -> tuple["Features", str]:
+        """Return features scaled by `scaling_of`, and the name of the scaling; tell what "auto" does.
+
+        "auto" leaves features that do not fit the memory a second time as they are, with a warning.
+        """
+        X = self.values
+        scaling = scaling_of(X, scale, self.name, self.columns)
+        if scaling is None:
+            return self, "none"
+        needed, budget = X.size * np.result_type(X.dtype, np.float32).itemsize, memory_budget(kind_of(X))
+        if scaling.reason is not None and needed > budget:
+            checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
+            return self, "none"
+        what = f"scale={scale!r} for {self.name} of shape {tuple(X.shape)}"
+        checks.check_memory(needed, budget, what, "scale them first")
+        scaling.say()
+        return type(self).of(scaling(X), kind_of(X), name=self.name), scaling.name
+
+
 def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
     An array that already is of that kind is not copied. Integers and booleans become float32 where that is exact, else
     float64. If squares would overflow or vanish, all features are multiplied by a power of 2 (`power_of`), which does
     not change clusters.
+    `Features` are checked already, and only moved to the device.
     ``name`` is the argument's name in error messages. With ``mapped``, a memory map of any type and order is returned
     unchanged, for callers that convert a block at a time. With ``part``, X is one part of the features and is not
     multiplied, because the power depends on all parts.
     """
+    if isinstance(X, Features):
+        X = X.values
+        if not hasattr(X, "tocsr") and not (isinstance(X, np.memmap) and not mapped):
+            return namespace(device).asarray(X)
+        if device == "cpu" and not isinstance(X, np.memmap):
+            return X
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
@@ -395,25 +449,3 @@ def _reason_to_scale(X: Any, name: str, columns: Any) -> str | None:
         f"column {column!r} of {name} has a standard deviation of {ascending[-1]:.3g} where that of the middle one is "
         f"{middle:.3g}, so that it decides nearly alone which objects are near"
     )
-
-
-def scaled(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) -> tuple[Any, str]:
-    """Return features scaled by `scaling_of`, and the name of the scaling; say what "auto" does.
-
-    Features that do not fit the memory a second time are left as they are by "auto", with a warning.
-    """
-    scaling = scaling_of(X, scale, name, columns)
-    if scaling is None:
-        return X, "none"
-    needed, budget = X.size * np.result_type(X.dtype, np.float32).itemsize, memory_budget(kind_of(X))
-    if scaling.reason is not None and needed > budget:
-        checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
-        return X, "none"
-    checks.check_memory(needed, budget, f"scale={scale!r} for {name} of shape {tuple(X.shape)}", "scale them first")
-    scaling.say()
-    return scaling(X), scaling.name
-
-
-def columns_of(X: Any) -> Any:
-    """Return the names of the features of a table, or None."""
-    return getattr(X, "columns", None)

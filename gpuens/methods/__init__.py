@@ -48,11 +48,6 @@ def methods() -> "dict[str, type[Consensus]]":
     return REGISTRY.all()
 
 
-# The function replaces this package as the attribute `gpuens.methods`. It therefore needs the package's attributes;
-# without them, ``import gpuens.methods.base as base`` would fail.
-methods.__dict__ = globals()
-
-
 def register(name: str, estimator: "type[Consensus]") -> None:
     """Add a method to `methods`, and so to `consensus` and to the command line of this process.
 
@@ -61,7 +56,7 @@ def register(name: str, estimator: "type[Consensus]") -> None:
     name : str
         Lower-case letters, digits and dashes; not the name of another method.
     estimator : class
-        Derived from `gpuens.methods.base.Consensus`.
+        Derived from `gpuens.Consensus`.
 
     Raises
     ------

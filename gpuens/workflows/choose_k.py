@@ -2,35 +2,34 @@
 
 The base clusterings suggest a number of clusters (`gpuens.evidence.suggestion`), by the groups that they share and by
 their own numbers. A method without a given number of clusters uses the same suggestion. To show how certain
-a consensus of k clusters is, samples of the objects are clustered into k clusters. The smallest PAC alone is no
-evidence for a number, because PAC falls as k grows even if the data have no clusters.
+a consensus of k clusters is, samples of the objects are clustered into k clusters.
 """
 
-import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache, partial
+from dataclasses import fields, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens import __version__, generate
-from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, Suggestion, beyond_chance, pairs
-from gpuens.evidence.beyond_chance import LEVEL
+from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, Suggestion, pairs
 from gpuens.evidence.inputs import CONVENTIONS
 from gpuens.evidence.spectrum import LARGEST
 from gpuens.evidence.suggestion import suggestion_of
 from gpuens.generate.kmeans import share
+from gpuens.generate.suggestion import suggestion_by_features
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.features import as_features, columns_of, scaled
-from gpuens.labels.frames import as_pandas
+from gpuens.labels.features import Features
 from gpuens.labels.object_names import in_one_order, in_order_of
-from gpuens.labels.rows import Rows, as_rows
-from gpuens.labels.weights import Copies, copies_of
+from gpuens.labels.rows import Rows
+from gpuens.labels.weights import copies_of
 from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, progress
@@ -38,175 +37,23 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
+from gpuens.workflows.choice import (
+    Choice,
+    Criteria,
+    choice_by_score,
+    choice_by_silhouette,
+    compare_with_chance,
+    compare_with_references,
+)
 from gpuens.workflows.compare import default_estimator
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 BOOTSTRAPS = 1000  # bootstrap samples for the interval of the silhouette
-SAMPLED = 10_000  # maximum number of objects from which the number of clusters is estimated
-OF_EACH_KIND = 10  # number of k-means clusterings, and of landmark clusterings, that suggest the number of clusters
 LEAST_PAC = 1e-4  # smaller values of PAC are raised to this limit, because the RCSI takes the logarithm of PAC
-LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, because the elbow divides by them
 LEAST_NULL = 19  # smallest number of reference data sets that can show significance at LEVEL
 SHARE = 0.8  # share of all objects that each clustering contains, by default
-# dtypes of what a suggestion knows of the clusterings, beside their spectrum
-MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64, "stable": np.bool_}
-PARTS = 3  # version number of the format in which the ``resume`` folder stores results
+PARTS = 4  # version number of the format in which the ``resume`` folder stores results
+CRITERION = "criterion_"  # prefix of the name of a criterion in such a result
 ROWS_COMPARED = 256  # number of feature rows that are added at a time while distinct rows are counted
-
-
-@dataclass(repr=False)
-class Choice:
-    """The result of `choose_k`.
-
-    Attributes
-    ----------
-    rows : list of dict
-        One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
-        silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
-        "mean_silhouette" and "certainty": means over the objects; "cluster_consensus": the mean over the clusters;
-        "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support" (of the groups that the
-        clusterings share), "nearness" (to their own numbers) and "score", which combines them
-        (`gpuens.evidence.Suggestion`), and from a tree "lifetime"; from clusterings for each k "pac",
-        "rpac", "corrected_pac", "area", "delta_area" (relative to the area of the k before, at the first k the area)
-        and "inconsistency"; from reference data "rcsi" and "p" (M3C). None where a number is not defined.
-    labels : dict of int to ndarray (n_objects,)
-        The consensus for each number of clusters.
-    suggested : int
-    reasons : dict of int to str
-        The reasons for the suggestion and for each close alternative.
-    structure : bool or None
-        With reference data: whether the PAC of the suggestion is smaller than theirs. Without reference data: False if
-        the clusterings agree no more than independent clusterings might (`gpuens.evidence.beyond_chance`), otherwise
-        None, because agreement does not show that the data have clusters.
-    doubt : str or None
-        The reason for a doubt about the suggestion: other numbers suit the clusterings about as well, or these share no
-        clear groups. None without a doubt.
-    consensus : dict of int to gpuens.evidence.ConsensusMatrix
-        For each k, the distribution of the pairs of objects and the consensus matrix of at most 500 objects. If all k
-        have the same clusterings, all entries are equal.
-    method : str
-        The method that found `labels`.
-    lopsided : dict of int to str
-        For each number whose consensus has far less even sizes than the base clusterings, for example clusters of
-        single objects: a description and advice. If the suggestion is such a number, there is also a warning.
-    """
-
-    rows: list[dict[str, Any]]
-    labels: dict[int, np.ndarray]
-    suggested: int
-    reasons: dict[int, str]
-    structure: bool | None
-    doubt: str | None = None
-    consensus: dict[int, ConsensusMatrix] = field(default_factory=dict, repr=False)
-    method: str = METHOD
-    lopsided: dict[int, str] = field(default_factory=dict)
-
-    def plot(self, k: int | None = None) -> np.ndarray:
-        """Draw the pictures of ConsensusClusterPlus: consensus matrix, CDF, delta area and tracking plot.
-
-        If the clusterings are the same for all k, the score replaces the delta area. To draw a single picture into an
-        Axes, use `gpuens.plotting.consensus_matrix`, `cdf`, `criterion` or `tracking`.
-
-        Parameters
-        ----------
-        k : int, optional
-            The number of clusters whose consensus orders the matrix; the suggested one by default.
-
-        Returns
-        -------
-        ndarray (2, 2) of matplotlib Axes
-            Of a new figure; ``axes[0, 0].figure.savefig("picture.png")`` writes it.
-
-        Raises
-        ------
-        ValueError
-            For a number that was not compared.
-
-        Examples
-        --------
-        >>> import gpuens as ge
-        >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
-        >>> [ax.get_title() for ax in found.plot()[0]]
-        ['Consensus of 6 objects in 3 clusters', 'Consensus of the pairs of 6 objects, the same for all k']
-        """
-        from gpuens.plotting.choice import overview
-
-        return overview(self, k)
-
-    @property
-    def runners_up(self) -> list[int]:
-        return [k for k in self.reasons if k != self.suggested]
-
-    @property
-    def by_criterion(self) -> dict[str, int]:
-        """The suggestion of each criterion alone, as {criterion: number of clusters with the best value}.
-
-        For "delta_area" the best value is the elbow, after which it falls by the largest factor. In data without
-        clusters, "pac" often suggests the largest number. Criteria whose numbers give worse answers on real data than
-        always 8 clusters are left out, such as the support of the spectrum alone.
-        """
-        return {name: best for name, rule in SINGLE.items() if (best := rule(self.rows, name)) is not None}
-
-    @property
-    def table(self) -> "pd.DataFrame":
-        """The list `rows` as a DataFrame indexed by k."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows).set_index("k")
-
-    def __repr__(self) -> str:
-        single: dict[int, list[str]] = {}
-        for name, k in self.by_criterion.items():
-            single.setdefault(k, []).append(name.replace("_", " "))
-        return checks.summary(
-            self,
-            f"{self.suggested} clusters are suggested, of the numbers {min(self.labels)} to {max(self.labels)}",
-            why=self.reasons[self.suggested],
-            **{f"also_{k}": self.reasons[k] for k in self.runners_up[:3]},
-            single_criteria="; ".join(f"{k} by {', '.join(names)}" for k, names in sorted(single.items())),
-            see="table, labels, reasons, plot()",
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict of JSON values with everything except the labels and the consensus matrices."""
-        reasons = {str(k): why for k, why in self.reasons.items()}
-        chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
-        chosen |= {
-            "doubt": self.doubt,
-            "method": self.method,
-            "lopsided": {str(k): why for k, why in self.lopsided.items()},
-        }
-        return {**chosen, "by_criterion": self.by_criterion, "ks": self.rows}
-
-
-def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule that finds the number of clusters whose criterion has the ``min`` or the ``max`` value.
-
-    If several numbers have this value, the rule returns the first.
-    """
-
-    def rule(rows: list[dict[str, Any]], name: str) -> int | None:
-        known = [row for row in rows if row.get(name) is not None]
-        return choose(known, key=lambda row: row[name])["k"] if known else None
-
-    return rule
-
-
-def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
-    """Return the number of clusters after which the criterion ``name`` falls by the largest factor."""
-    known = [row for row in rows if row.get(name) is not None]
-    values = [max(row[name], LEAST_GAIN) for row in known]
-    falls = [before / after for before, after in pairwise(values)]
-    return known[int(np.argmax(falls))]["k"] if falls else None
-
-
-SINGLE = {
-    **dict.fromkeys(("lifetime", "mean_silhouette", "rcsi"), _extreme(max)),
-    **dict.fromkeys(("pac", "corrected_pac", "inconsistency"), _extreme(min)),
-    "delta_area": _elbow,
-}
 
 
 @takes_rng
@@ -307,101 +154,22 @@ def choose_k(
     if sample_weight is not None and (features is not None or isinstance(labels, Mapping)):
         raise TypeError("sample_weight is for the labels of one ensemble; leave it out, or give one ensemble.")
     rng = checks.make_generator(random_state)
-    features = as_pandas(features)
-    X = None if features is None else as_features(features, name="features")
-    if X is not None:
-        X, _ = scaled(X, scale, "features", columns_of(features))
+    if features is not None:
+        features, _ = Features.of(features, name="features").scaled(scale)
     elif scale != "auto":
         raise ValueError(f"scale={checks.shown(scale)} is for features, but labels are given; leave it out.")
-    find: Callable[[int], Arrays]
-    copies: Copies | None = None  # weights of the objects
-    rows_of: Any = labels  # the labels with their weights
-    if null and not isinstance(X, np.ndarray):
-        raise TypeError("features are a sparse matrix, but reference data are dense; pass features.toarray().")
     seed = int(rng.integers(2**31))
-    own = int(random_state) if isinstance(random_state, Integral) else seed
-    how = _How(method, own, seed, missing, device)
-    resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, n_init=n_init, device=device)
-    if X is not None:
-        numbers, most = _numbers_of(ks, X, objects)
-        find = partial(_of_own, partial(resampled, X, seed), how, X)
-    elif isinstance(labels, Mapping):
-        numbers = _numbers(labels if ks is None else ks)
-        if absent := [k for k in numbers if k not in labels]:
-            raise ValueError(f"labels hold no clusterings for k={absent[0]}; leave it out of ks.")
-        in_order = in_one_order(list(labels.values()), [f"labels[{k!r}]" for k in labels])
-        labels = dict(zip(labels, in_order, strict=True))
-        find = partial(_of_own, labels.__getitem__, how, None)
-    else:
-        labels = Ensemble(labels)
-        weights, copies = (None, None) if sample_weight is None else _whole(sample_weight, labels)
-        rows_of = Rows(labels, copies and copies.counts, device)
-        n_distinct = len(core_groups(rows_of).rows)
-        numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
-        most = n_distinct
-    keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
-    if resume is not None:
-        drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
-        about = {
-            "gpuens": __version__,
-            "parts": PARTS,
-            "data": digest(labels if X is None else X)
-            + ("" if copies is None else f"{digest(copies.counts)}{copies.unit}"),
-            **how._asdict(),
-            **drawn,
-        }
-        keep = Checkpoint(resume, about).part
-    suggested = None if isinstance(labels, Mapping) else _suggestion(keep, numbers[-1], rows_of, X, seed, device)
-    if suggested is not None and ks is None:
-        alike = [suggested.n_clusters, *suggested.close()] if suggested.n_clusters > LARGEST else []
-        numbers = sorted({*numbers, *(k for k in alike if k <= most)})
-    if suggested is not None and X is None:
-        find = _of_any(labels, weights, numbers[-1], how)
-    rows: list[dict[str, Any]] = []
-    answers, consensus, lopsided = {}, {}, {}
-    for k in progress.bar(numbers, "numbers of clusters"):
-        with unsaid():  # warnings matter only for the number that is suggested, and `chosen` gives this warning
-            part = keep(f"k_{k}", partial(find, k))
-        answers[k] = part["labels"]
-        rows.append(json.loads(str(part["row"])))
-        if "codes" in part:
-            consensus[k] = ConsensusMatrix.of_arrays(part)
-        if (why := rows[-1].pop("lopsided", None)) is not None:
-            lopsided[k] = why
-    if all(row["silhouette"] is None for row in rows):
-        raise ValueError(
-            f"method {method!r} found a single cluster for each number of ks, so there is nothing to choose; take "
-            "another method."
-        )
-
-    def chosen(choice: Choice) -> Choice:
-        if choice.suggested in lopsided:
-            checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
-        return replace(choice, method=method, lopsided=lopsided, consensus=consensus)
-
-    if suggested is not None:
-        _add_score(rows, suggested)
-    if "pac" not in rows[0]:
-        assert suggested is not None  # the row lacks "pac" only if all k share one ensemble
-        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing, counts=copies and copies.counts))
-        return chosen(_beside_chance(_by_score(rows, answers, suggested), rows_of, device))
-    for row, before in zip(rows, [None, *rows], strict=False):
-        if before is None:
-            row["delta_area"] = row["area"]
-        elif before["area"] > 0:
-            row["delta_area"] = row["area"] / before["area"] - 1.0
-    if X is not None and null:
-        _beside_null(rows, X, null, how, resampled, keep)
-    choice = _by_chooser(rows, answers)
-    if suggested is not None:
-        return chosen(_beside_references(_by_score(rows, answers, suggested, choice)))
-    return chosen(_beside_chance(choice, labels[choice.suggested], device))
+    seed_of_method = int(random_state) if isinstance(random_state, Integral) else seed
+    settings = _Settings(method, seed_of_method, seed, missing, device)
+    if features is not None:
+        resampling = {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
+        return _OfFeatures(settings, features, resampling, null).choose(ks, resume)
+    if isinstance(labels, Mapping):
+        return _OfEnsembles(settings, labels).choose(ks, resume)
+    return _OfOneEnsemble(settings, Ensemble(labels), sample_weight).choose(ks, resume)
 
 
-# --- for each number of clusters --------------------------------------------------------------------------------------
-
-
-class _How(NamedTuple):
+class _Settings(NamedTuple):
     """The settings that are the same for the consensus of each number of clusters."""
 
     method: str
@@ -410,36 +178,292 @@ class _How(NamedTuple):
     missing: str
     device: str
 
-    def default_estimator(self, k: int, X: Any = None) -> Any:
-        estimator = default_estimator(self.method, k, self.random_state, self.device)
-        if estimator.needs_features and X is None:
+
+class _Comparison(ABC):
+    """A comparison of numbers of clusters; the subclasses differ in the base clusterings."""
+
+    data: Any  # features, an ensemble, or a dict of ensembles
+    largest: int  # largest possible number of clusters
+    suggests = True  # whether one ensemble suggests a number
+    resampling: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # parameters of the k-means clusterings of samples of the objects
+
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+        self.keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
+
+    @abstractmethod
+    def check_numbers(self, ks: Any) -> list[int]:
+        """Return the checked numbers of clusters, ascending, and set `largest`."""
+
+    @abstractmethod
+    def consensus(self, k: int) -> Arrays:
+        """Find the consensus of k clusters; return its labels and criteria."""
+
+    @abstractmethod
+    def choice(self, rows: list[Criteria], labels: dict[int, np.ndarray], suggestion: Suggestion | None) -> Choice:
+        """Return the choice among the numbers; complete their criteria before."""
+
+    def suggest(self, largest: int) -> Suggestion:
+        """Return the suggestion by one ensemble, which compares at least the numbers up to ``largest``."""
+        raise NotImplementedError
+
+    def digest(self) -> str:
+        """Return the digest of the data and of their weights, for the ``resume`` folder."""
+        return digest(self.data)
+
+    def choose(self, ks: Any, resume: Any) -> Choice:
+        self.numbers = self.check_numbers(ks)
+        if resume is not None:
+            data = {"gpuens": __version__, "parts": PARTS, "data": self.digest()}
+            self.keep = Checkpoint(resume, {**data, **self.settings._asdict(), **self.resampling}).part
+        suggestion = self._suggestion() if self.suggests else None
+        if suggestion is not None and ks is None and suggestion.n_clusters > LARGEST:
+            alike = [suggestion.n_clusters, *suggestion.close()]
+            self.numbers = sorted({*self.numbers, *(k for k in alike if k <= self.largest)})
+        parts: dict[int, Arrays] = {}
+        for k in progress.bar(self.numbers, "numbers of clusters"):
+            with unsaid():  # a warning matters only for the suggested number, and comes at the end
+                parts[k] = self.keep(f"k_{k}", partial(self.consensus, k))
+        rows = [_criteria_of(k, part) for k, part in parts.items()]
+        method = self.settings.method
+        if all(row["silhouette"] is None for row in rows):
             raise ValueError(
-                f"method {self.method!r} compares the objects by features; give features in place of labels, or take "
+                f"method {method!r} found a single cluster for each number of ks, so there is nothing to choose; take "
+                "another method."
+            )
+        if suggestion is not None:
+            _add_score(rows, suggestion)
+        choice = self.choice(rows, {k: part["labels"] for k, part in parts.items()}, suggestion)
+        lopsided = {k: str(part["lopsided"]) for k, part in parts.items() if part["lopsided"]}
+        if choice.suggested in lopsided:
+            checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
+        return replace(choice, method=method, lopsided=lopsided, consensus=self.matrices(parts))
+
+    def matrices(self, parts: dict[int, Arrays]) -> dict[int, ConsensusMatrix]:
+        """Return the consensus matrix of each number."""
+        return {k: ConsensusMatrix.of_arrays(part) for k, part in parts.items()}
+
+    def _suggestion(self) -> Suggestion:
+        """Return the suggestion; numbers up to the last are compared at least."""
+        largest = self.numbers[-1]
+        return _suggestion_of(self.keep(f"suggestion_{largest}", lambda: _arrays_of(self.suggest(largest))))
+
+    def estimator(self, k: int) -> Any:
+        """Return the unfitted estimator for k clusters."""
+        method, device = self.settings.method, self.settings.device
+        estimator = default_estimator(method, k, self.settings.random_state, device)
+        if estimator.needs_features and not isinstance(self.data, Features):
+            raise ValueError(
+                f"method {method!r} compares the objects by features; give features in place of labels, or take "
                 "another method."
             )
         return estimator
 
-    def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
-        """Return the labels for k clusters, and the row of `Choice.rows` for k as JSON.
-
-        The entry "lopsided" of the row describes very uneven sizes of clusters.
-        """
-        rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
+    def part(self, k: int, labels: Any, evidence: Evidence, estimator: Any, **criteria: Any) -> Arrays:
+        """Return the labels for k clusters, their criteria, and a description of very uneven sizes or ""."""
+        rng = np.random.default_rng([self.settings.seed, 0, k])  # draws for k do not depend on the other numbers
         unit = estimator._whole_unit
         remedy = partial(remedy_of, estimator, estimator._resolved_parts()[1], evidence.rows.n_objects * unit, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes // unit, remedy, unit)
-        row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
-        return {"labels": labels, "row": np.array(json.dumps(row))}
+        criteria = {**_criteria_of_consensus(evidence, rng), **criteria}
+        return {
+            "labels": devices.to_host(labels),
+            "lopsided": np.array(why or ""),
+            **{f"{CRITERION}{name}": np.array(np.nan if x is None else x) for name, x in criteria.items()},
+        }
 
 
-def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:
-    """Return an ensemble of k-means clusterings; each divides a sample of the objects into k clusters."""
-    return generate.kmeans_ensemble(
-        X, n_clusterings, (k, k), objects=objects, n_init=n_init, random_state=seed, progress=False, device=device
-    )
+class _OfEnsembles(_Comparison):
+    """A comparison by an ensemble of k clusters for each number k."""
+
+    suggests = False
+
+    def __init__(self, settings: _Settings, labels: Mapping[int, Any]) -> None:
+        super().__init__(settings)
+        self.data = labels
+
+    def check_numbers(self, ks: Any) -> list[int]:
+        numbers = _check_numbers(self.data if ks is None else ks)
+        if absent := [k for k in numbers if k not in self.data]:
+            raise ValueError(f"labels hold no clusterings for k={absent[0]}; leave it out of ks.")
+        in_order = in_one_order(list(self.data.values()), [f"labels[{k!r}]" for k in self.data])
+        self.data = dict(zip(self.data, in_order, strict=True))
+        self.largest = numbers[-1]
+        return numbers
+
+    def clusterings(self, k: int) -> Any:
+        """Return the base clusterings of k clusters."""
+        return self.data[k]
+
+    def consensus(self, k: int) -> Arrays:
+        estimator, ensemble, missing = self.estimator(k), Ensemble(self.clusterings(k)), self.settings.missing
+        estimator.fit(ensemble, **({"features": self.data.values} if estimator.needs_features else {}))
+        evidence = estimator.evidence(missing=missing)
+        pairs = evidence.pairs()
+        criteria = {
+            "pac": pairs.pac(),
+            "rpac": pairs.rpac(),
+            "corrected_pac": pairs.corrected_pac(),
+            "area": pairs.area(),
+            "delta_area": None,  # `choice` compares the areas of successive numbers
+            "inconsistency": evidence.consistency.inconsistency,
+        }
+        matrix = ConsensusMatrix.of(ensemble, self.settings.seed, missing, pairs)
+        return matrix.arrays() | self.part(k, estimator.labels_, evidence, estimator, **criteria)
+
+    def choice(self, rows: list[Criteria], labels: dict[int, np.ndarray], suggestion: Suggestion | None) -> Choice:
+        _add_delta_area(rows)
+        choice = choice_by_silhouette(rows, labels)
+        return compare_with_chance(choice, self.data[choice.suggested], self.settings.device)
 
 
-def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
+class _OfFeatures(_OfEnsembles):
+    """A comparison by k-means clusterings of k clusters for each number k."""
+
+    data: Features
+    suggests = True
+
+    def __init__(self, settings: _Settings, features: Features, resampling: dict[str, Any], n_references: int) -> None:
+        _Comparison.__init__(self, settings)
+        if n_references and not isinstance(features.values, np.ndarray):
+            raise TypeError("features are a sparse matrix, but reference data are dense; pass features.toarray().")
+        self.data, self.resampling, self.n_references = features, resampling, n_references
+
+    def digest(self) -> str:
+        return digest(self.data.values)
+
+    def check_numbers(self, ks: Any) -> list[int]:
+        """Return the checked numbers, by default up to `LARGEST`, if each clustering has a share of the objects."""
+        X, objects = self.data.values, self.resampling["objects"]
+        n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
+        numbers = _check_numbers(ks, n_objects, f"there are {n_objects} objects")
+        n_distinct = _n_distinct(X, numbers[-1])
+        self.largest, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
+        if n_drawn < n_distinct:
+            self.largest, why = n_drawn, f"each clustering has {n_drawn} of the {n_objects} objects (objects={objects})"
+        if self.largest < 2:
+            raise ValueError(f"ks: {why}, so there is nothing to choose; give features of more objects.")
+        if ks is not None and numbers[-1] > self.largest:
+            raise ValueError(
+                f"ks must be at most {self.largest}, because {why}, but is {numbers[-1]}; ask for fewer clusters."
+            )
+        return [k for k in numbers if k <= self.largest]
+
+    def clusterings(self, k: int) -> Ensemble:
+        return self._resampled(self.data, self.settings.seed, k)
+
+    def _resampled(self, X: Any, seed: int, k: int) -> Ensemble:
+        """Return k-means clusterings of X; each divides a sample of the objects into k clusters."""
+        ensemble: Ensemble = generate.kmeans_ensemble(
+            X, n_clusters=k, random_state=seed, progress=False, device=self.settings.device, **self.resampling
+        )
+        return ensemble
+
+    def suggest(self, largest: int) -> Suggestion:
+        return suggestion_by_features(self.data, self.settings.seed, largest, self.settings.device)
+
+    def choice(self, rows: list[Criteria], labels: dict[int, np.ndarray], suggestion: Suggestion | None) -> Choice:
+        assert suggestion is not None
+        _add_delta_area(rows)
+        if self.n_references:
+            self._add_references(rows)
+        return compare_with_references(choice_by_score(rows, labels, suggestion, choice_by_silhouette(rows, labels)))
+
+    def _add_references(self, rows: list[Criteria]) -> None:
+        """Add two criteria of M3C to each row: "rcsi" and "p", which compare its PAC with the PAC of reference data.
+
+        RCSI is the mean of ln(PAC of the reference data sets) minus ln(PAC of the data). p is (1 + the number of
+        reference data sets with a smaller PAC than the data) / (1 + the number of reference data sets).
+        """
+        X, seed = self.data.values, self.settings.seed
+        center = X.mean(axis=0, dtype=np.float64)
+        _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
+        # each row of `spread` is a principal axis, times the standard deviation of the data along this axis
+        spread = scales[:, None] * axes / np.sqrt(len(X) - 1)
+        pac = np.empty((self.n_references, len(rows)))
+        for b in progress.bar(range(self.n_references), "reference data"):
+            rng = np.random.default_rng([seed, 1, b])
+            reference = center + rng.standard_normal((len(X), len(spread))) @ spread
+            pac_of = partial(self._pac_of, reference, int(rng.integers(2**31)))
+            pac[b] = [self.keep(f"null_{b}_{row['k']}", partial(pac_of, row["k"]))["pac"] for row in rows]
+        for row, references in zip(rows, pac.T, strict=True):
+            row["rcsi"] = float(natural_logarithms(references.clip(LEAST_PAC) / max(row["pac"], LEAST_PAC)).mean())
+            row["p"] = float((1 + np.count_nonzero(references < row["pac"])) / (self.n_references + 1))
+
+    def _pac_of(self, reference: np.ndarray, seed: int, k: int) -> Arrays:
+        ensemble = self._resampled(reference, seed, k)
+        return {"pac": np.array(pairs(ensemble, missing=self.settings.missing, device=self.settings.device).pac())}
+
+
+class _OfOneEnsemble(_Comparison):
+    """A comparison by the same base clusterings for all numbers of clusters."""
+
+    data: Ensemble
+
+    def __init__(self, settings: _Settings, ensemble: Ensemble, sample_weight: Any) -> None:
+        super().__init__(settings)
+        self.data, self.counts, self.fit_parameters = ensemble, None, {}
+        self.unit: float = 1
+        if sample_weight is not None:
+            weights = in_order_of(ensemble.index, sample_weight, "sample_weight")
+            weights = checks.host_array(weights, f"sample_weight must be {ensemble.n_objects} numbers, one per object")
+            copies = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
+            if not copies.whole:
+                raise ValueError(
+                    "sample_weight has fractions, but choose_k needs whole numbers of objects as weights; scale and "
+                    "round them."
+                )
+            self.counts, self.unit, self.fit_parameters = copies.counts, copies.unit, {"sample_weight": weights}
+        self.rows = Rows(ensemble, self.counts, settings.device)
+
+    def digest(self) -> str:
+        return digest(self.data) + ("" if self.counts is None else f"{digest(self.counts)}{self.unit}")
+
+    @cached_property
+    def _distinct_rows(self) -> Rows:
+        return core_groups(self.rows).rows
+
+    def check_numbers(self, ks: Any) -> list[int]:
+        self.largest = len(self._distinct_rows)
+        return _check_numbers(ks, self.largest, f"the objects have {self.largest} distinct label rows")
+
+    def suggest(self, largest: int) -> Suggestion:
+        return suggestion_of(self._distinct_rows, largest)
+
+    @cached_property
+    def _fit_of_largest(self) -> Any:
+        """The fit for the largest compared number, whose tree is cut for each number if the method is a linkage."""
+        return self.estimator(self.numbers[-1]).fit(self.data, **self.fit_parameters)
+
+    def consensus(self, k: int) -> Arrays:
+        """Find the consensus of k clusters by a cut of the tree, whose lifetimes are a further criterion, or a fit."""
+        estimator, missing = self._fit_of_largest, self.settings.missing
+        if getattr(estimator, "dendrogram_", None) is None:
+            if k != self.numbers[-1]:
+                estimator = self.estimator(k).fit(self.data, **self.fit_parameters)
+            return self.part(k, estimator.labels_, estimator.evidence(missing=missing), estimator)
+        groups, lifetimes = estimator.reduction_.groups(), estimator.lifetimes_
+        row_labels, labels = estimator._cut(k, "choose_k()")
+        row_of, unit = devices.to_host(groups.row_of), estimator._whole_unit
+        evidence = Evidence.of_groups(groups.rows, row_labels, row_of, missing, unit=unit)
+        lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
+        return self.part(k, labels, evidence, estimator, lifetime=lifetime)
+
+    def choice(self, rows: list[Criteria], labels: dict[int, np.ndarray], suggestion: Suggestion | None) -> Choice:
+        assert suggestion is not None
+        return compare_with_chance(choice_by_score(rows, labels, suggestion), self.rows, self.settings.device)
+
+    def matrices(self, parts: dict[int, Arrays]) -> dict[int, ConsensusMatrix]:
+        matrix = ConsensusMatrix.of(self.data, self.settings.seed, self.settings.missing, counts=self.counts)
+        return dict.fromkeys(parts, matrix)
+
+
+# --- numbers of clusters ----------------------------------------------------------------------------------------------
+
+
+def _check_numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
     """Check the numbers of clusters ``ks`` and return them in ascending order.
 
     If ``ks`` is None, the numbers are 2, 3, … up to ``largest``, but at most up to `LARGEST`. Error messages give
@@ -461,96 +485,22 @@ def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more object
     return sorted(numbers)
 
 
-def _numbers_of(ks: Any, X: Any, objects: float) -> tuple[list[int], int]:
-    """Check and return the numbers ``ks`` if each clustering has only a share of the objects, and the largest possible.
-
-    The default are the numbers up to `LARGEST`.
-    """
-    n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
-    numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
-    n_distinct = _n_distinct(X, numbers[-1])
-    most, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
-    if n_drawn < n_distinct:
-        most, why = n_drawn, f"each clustering has {n_drawn} of the {n_objects} objects (objects={objects})"
-    if most < 2:
-        raise ValueError(f"ks: {why}, so there is nothing to choose; give features of more objects.")
-    if ks is not None and numbers[-1] > most:
-        raise ValueError(f"ks must be at most {most}, because {why}, but is {numbers[-1]}; ask for fewer clusters.")
-    return [k for k in numbers if k <= most], most
-
-
 def _n_distinct(X: Any, enough: int) -> int:
     """Return the number of distinct rows of X, a matrix (n_objects, n_features), or ``enough`` if there are more."""
-    found = np.empty((0, X.shape[1]))
+    distinct = np.empty((0, X.shape[1]))
     for start in range(0, X.shape[0], ROWS_COMPARED):
-        some = X[start : start + ROWS_COMPARED]
-        some = some.toarray() if hasattr(some, "toarray") else some
-        found = np.unique(np.concatenate([found, some]), axis=0)[:enough]
-        if len(found) == enough:
+        block = X[start : start + ROWS_COMPARED]
+        block = block.toarray() if hasattr(block, "toarray") else block
+        distinct = np.unique(np.concatenate([distinct, block]), axis=0)[:enough]
+        if len(distinct) == enough:
             break
-    return len(found)
+    return len(distinct)
 
 
-def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
-    """Find the consensus for k from base clusterings of k clusters each; return its labels and all its criteria."""
-    estimator, ensemble = how.default_estimator(k, X), Ensemble(clusterings(k))
-    estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
-    evidence = estimator.evidence(missing=how.missing)
-    pairs = evidence.pairs()
-    shown = ConsensusMatrix.of(ensemble, how.seed, how.missing, pairs)
-    return shown.arrays() | how.part(
-        k,
-        devices.to_host(estimator.labels_),
-        evidence,
-        estimator,
-        pac=pairs.pac(),
-        rpac=_defined(pairs.rpac()),
-        corrected_pac=_defined(pairs.corrected_pac()),
-        area=pairs.area(),
-        delta_area=None,
-        inconsistency=evidence.consistency.inconsistency,
-    )
+# --- criteria ---------------------------------------------------------------------------------------------------------
 
 
-def _of_any(ensemble: Ensemble, weights: np.ndarray | None, largest: int, how: _How) -> Callable[[int], Arrays]:
-    """Return a function that finds the consensus of k clusters for any k, always from the same base clusterings.
-
-    If the method is a linkage, the first call fits the tree, and each call cuts this tree into k clusters. The
-    lifetimes of the tree are a further criterion.
-    """
-    of_weights = {} if weights is None else {"sample_weight": weights}
-    fitted = cache(lambda k: how.default_estimator(k).fit(ensemble, **of_weights))
-
-    def find(k: int) -> Arrays:
-        estimator = fitted(largest)
-        tree = getattr(estimator, "dendrogram_", None)
-        if tree is None:
-            estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble, **of_weights)
-            evidence = estimator.evidence(missing=how.missing)
-            return how.part(k, devices.to_host(estimator.labels_), evidence, estimator)
-        groups, lifetimes = estimator.reduction_.groups(), estimator.lifetimes_
-        of_rows, labels = estimator._cut(k, "choose_k()")
-        lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
-        unit = estimator._whole_unit
-        evidence = Evidence.of_groups(groups.rows, of_rows, devices.to_host(groups.row_of), how.missing, unit=unit)
-        return how.part(k, devices.to_host(labels), evidence, estimator, lifetime=lifetime)
-
-    return find
-
-
-def _whole(sample_weight: Any, ensemble: Ensemble) -> tuple[np.ndarray, Copies]:
-    """Return the weights (n_objects,) and their copies; refuse fractions, because the criteria count objects."""
-    in_order = in_order_of(ensemble.index, sample_weight, "sample_weight")
-    weights = checks.host_array(in_order, f"sample_weight must be {ensemble.n_objects} numbers, one per object")
-    found = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
-    if not found.whole:
-        raise ValueError(
-            "sample_weight has fractions, but choose_k needs whole numbers of objects as weights; scale and round them."
-        )
-    return weights, found
-
-
-def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
+def _criteria_of_consensus(evidence: Evidence, rng: np.random.Generator) -> Criteria:
     """Return the criteria of a consensus; sums are over label rows, so that copies of objects do not round them."""
     rows, clusters, labels, counts = evidence._of_rows, evidence.clusters, evidence._labels, evidence.rows.counts
     k = len(clusters.sizes)
@@ -558,167 +508,58 @@ def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any
     medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)
     low, high = np.quantile(medians, [0.025, 0.975])
     return {
-        "silhouette": _defined(np.median(means)),
-        "silhouette_low": _defined(low),
-        "silhouette_high": _defined(high),
+        "silhouette": np.median(means),
+        "silhouette_low": low,
+        "silhouette_high": high,
         "mean_silhouette": _mean(rows.silhouette, counts),
         "certainty": _mean(rows.certainty, counts),
-        "cluster_consensus": _mean(clusters.consensus),
+        "cluster_consensus": _mean(clusters.consensus, np.ones(k)),
         "anmi": evidence.agreement.anmi,
         "smallest": int(clusters.sizes.min()),
     }
 
 
-def _defined(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _mean(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted mean of the values that are not NaN, or NaN if all are."""
+    defined = ~np.isnan(values)
+    return float(np.average(values[defined], weights=weights[defined])) if defined.any() else np.nan
 
 
-def _mean(values: np.ndarray, weights: Any = None) -> float | None:
-    known = ~np.isnan(values)
-    return (
-        float(np.average(values[known], weights=None if weights is None else weights[known])) if known.any() else None
-    )
+def _criteria_of(k: int, part: Arrays) -> Criteria:
+    """Return the criteria that a part of `_Comparison.part` holds; they are None where they are not defined."""
+    criteria = {name.removeprefix(CRITERION): x.item() for name, x in part.items() if name.startswith(CRITERION)}
+    return {"k": k, **{name: None if x != x else x for name, x in criteria.items()}}
 
 
-def _beside_null(
-    rows: list[dict[str, Any]],
-    X: np.ndarray,
-    null: int,
-    how: _How,
-    resampled: Callable[..., Any],
-    keep: Callable[..., Any],
-) -> None:
-    """Add two criteria of M3C to each row: "rcsi" and "p", which compare its PAC with the PAC of reference data.
-
-    RCSI is the mean of ln(PAC of the reference data sets) minus ln(PAC of the data). p is (1 + the number of reference
-    data sets with a smaller PAC than the data) / (1 + the number of reference data sets).
-    """
-    center = X.mean(axis=0, dtype=np.float64)
-    _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
-    # each row of `spread` is a principal axis, times the standard deviation of the data along this axis
-    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)
-
-    def pac_of(reference: np.ndarray, seed: int, k: int) -> Arrays:
-        found = pairs(resampled(reference, seed, k), missing=how.missing, device=how.device)
-        return {"pac": np.array(found.pac())}
-
-    pac = np.empty((null, len(rows)))
-    for b in progress.bar(range(null), "reference data"):
-        rng = np.random.default_rng([how.seed, 1, b])
-        reference = center + rng.standard_normal((len(X), len(spread))) @ spread
-        seed = int(rng.integers(2**31))
-        pac[b] = [keep(f"null_{b}_{row['k']}", partial(pac_of, reference, seed, row["k"]))["pac"] for row in rows]
-    for row, of_null in zip(rows, pac.T, strict=True):
-        row["rcsi"] = float(natural_logarithms(of_null.clip(LEAST_PAC) / max(row["pac"], LEAST_PAC)).mean())
-        row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))
+def _add_delta_area(rows: list[Criteria]) -> None:
+    """Add the area relative to that of the number before to each row, and to the first row its area."""
+    rows[0]["delta_area"] = rows[0]["area"]
+    for before, row in pairwise(rows):
+        if before["area"] > 0:
+            row["delta_area"] = row["area"] / before["area"] - 1.0
 
 
-# --- score ------------------------------------------------------------------------------------------------------------
-
-
-def _suggestion(keep: Callable[..., Arrays], largest: int, rows: Any, X: Any, seed: int, device: str) -> Suggestion:
-    """Return the suggestion by label rows or, if X is given, by k-means and landmark clusterings of X.
-
-    Numbers up to ``largest`` are compared at least.
-    """
-
-    def find() -> Arrays:
-        found = suggestion_of(core_groups(rows).rows, largest) if X is None else by_features(X, seed, largest, device)
-        members: Arrays = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
-        return {**{one.name: getattr(found.spectrum, one.name) for one in fields(Spectrum)}, **members}
-
-    part = keep(f"suggestion_{largest}", find)
-    spectrum = Spectrum(*(part[one.name] for one in fields(Spectrum)))
-    return Suggestion(
-        spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()), bool(part["stable"])
-    )
-
-
-def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Suggestion:
-    """Cluster at most `SAMPLED` objects by k-means and by landmarks; return the suggestion of these clusterings.
-
-    Two algorithms are used, because structure that both find is less likely to be an artefact of one algorithm.
-    """
-    if X.shape[0] > SAMPLED:
-        X = X[drawn(X.shape[0], seed)]
-    made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    with checks.recorded():  # warnings are suppressed, because they concern clusterings that the user never sees
-        found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
-        labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
-        return suggestion_of(core_groups(as_rows(labels, device)).rows, largest)
-
-
-def drawn(n_objects: int, seed: int) -> np.ndarray:
-    """Draw at most `SAMPLED` objects for the estimate of the number of clusters; return their positions, ascending."""
-    rng = np.random.default_rng([seed, 2])
-    return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
-
-
-def _add_score(rows: list[dict[str, Any]], found: Suggestion) -> None:
+def _add_score(rows: list[Criteria], suggestion: Suggestion) -> None:
     """Add the entries "support", "nearness" and "score" to each row; they are None for a number without support."""
-    at = {int(k): i for i, k in enumerate(found.spectrum.numbers)}
-    of = {"support": found.spectrum.support, "nearness": found.nearness, "score": found.score}
+    place = {int(k): i for i, k in enumerate(suggestion.spectrum.numbers)}
+    terms = {"support": suggestion.spectrum.support, "nearness": suggestion.nearness, "score": suggestion.score}
     for row in rows:
-        i = at.get(row["k"])
-        row |= {name: None if i is None else float(values[i]) for name, values in of.items()}
+        i = place.get(row["k"])
+        row |= {name: None if i is None else float(values[i]) for name, values in terms.items()}
 
 
-# --- suggestions ------------------------------------------------------------------------------------------------------
-
-
-def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> Choice:
-    known = [row for row in rows if row["silhouette"] is not None]
-    best = max(known, key=lambda row: row["silhouette_low"])
-    good = [row for row in known if row["silhouette"] >= best["silhouette_low"]]
-    reasons = {
-        row["k"]: f"clusters that hold together as well as those of {best['k']} (silhouette {row['silhouette']:.2f})"
-        for row in reversed(good)
+def _arrays_of(suggestion: Suggestion) -> Arrays:
+    """Return the arrays from which `_suggestion_of` restores a suggestion."""
+    return {
+        **{field.name: getattr(suggestion.spectrum, field.name) for field in fields(Spectrum)},
+        "sizes": suggestion.sizes,
+        "effective": np.array(suggestion.effective),
+        "lopsided": np.array(suggestion.lopsided, dtype=np.int64),
+        "stable": np.array(suggestion.stable),
     }
-    suggested = good[-1]["k"]
-    reasons[suggested] = (
-        f"the most clusters that hold together as well as those of any number (median silhouette "
-        f"{good[-1]['silhouette']:.2f})"
-    )
-    return Choice(rows, answers, suggested, reasons, None)
 
 
-def _by_score(
-    rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Suggestion, chooser: Choice | None = None
-) -> Choice:
-    """Return a choice that suggests the best of the compared numbers of clusters.
-
-    Its reasons also name the numbers that suit nearly as well, and the suggestion of ``chooser``, if given.
-    """
-    numbers = list(answers)
-    best = (found.best(numbers) or [min(numbers)])[0]
-    reasons = {best: found.reason(numbers) if found.best(numbers) else "no other number was compared"}
-    reasons |= dict.fromkeys(found.close(numbers), "suits the clusterings about as well")
-    if (doubt := found.doubt(numbers)) is not None:
-        reasons[best] += f"; in doubt, because {doubt}"
-    if chooser is not None:
-        k, why = chooser.suggested, f"by chooseR's rule, {chooser.reasons[chooser.suggested]}"
-        reasons[k] = f"{reasons[k]}; {why}" if k in reasons else why
-    return Choice(rows, answers, best, reasons, None, doubt)
-
-
-def _beside_references(choice: Choice) -> Choice:
-    """Return the choice with `structure` set by comparing its PAC with the PAC of the reference data.
-
-    Without reference data, return the choice unchanged.
-    """
-    row = next(row for row in choice.rows if row["k"] == choice.suggested)
-    if "p" not in row:
-        return choice
-    structure = row["p"] <= LEVEL
-    why = f"{choice.reasons[choice.suggested]}; p = {row['p']:.3f} by reference data"
-    why += "" if structure else ": no structure beyond chance"
-    return replace(choice, structure=structure, reasons=choice.reasons | {choice.suggested: why})
-
-
-def _beside_chance(choice: Choice, labels: Any, device: str) -> Choice:
-    """Return the choice; set its `structure` to False if the clusterings ``labels`` agree no more than by chance."""
-    found = beyond_chance(labels, device=device)
-    if not found.doubtful:
-        return choice
-    why = {choice.suggested: f"{choice.reasons[choice.suggested]}; {found}: no structure beyond chance"}
-    return replace(choice, structure=False, reasons=choice.reasons | why)
+def _suggestion_of(part: Arrays) -> Suggestion:
+    spectrum = Spectrum(*(part[field.name] for field in fields(Spectrum)))
+    lopsided = tuple(part["lopsided"].tolist())
+    return Suggestion(spectrum, part["sizes"], float(part["effective"]), lopsided, bool(part["stable"]))

@@ -2,14 +2,14 @@
 
 import numbers
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gpuens import generate
 from gpuens.generate.neighbor_graph import is_graph
 from gpuens.labels.edges import is_network
-from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
+from gpuens.labels.features import Features, as_features, scaling_of
 from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
@@ -128,19 +128,98 @@ def cluster(
     >>> found.scale_, found.fallback_
     ('none', None)
     """
-    from gpuens.workflows import choose_k as choosing  # these imports are slow
-    from gpuens.workflows import gate
+    from gpuens.workflows import gate  # this import is slow
     from gpuens.workflows.compare import default_estimator
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, scale=scale, resume=resume)
+    X, rng = as_pandas(X), checks.make_generator(random_state)
+    _refuse_chunks(X, kind, client)
+    home = home_of(X, "X")
+    estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
+    _refuse_features(X, estimator, method)
+    if n_clusters is not None:
+        checks.refuse_more_clusters(n_clusters, _n_objects(X))
+    suggests = not (n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden")
+    seed = int(rng.integers(2**31)) if suggests else 0
+    source = _prepare(X, kind, scale, seed, home, client)
+    if suggests:
+        from gpuens.generate.suggestion import suggestion_by_features
+
+        suggestion = suggestion_by_features(source.sample, seed)
+        suggestion.warn_of_doubt()
+        estimator.set_params(n_clusters=suggestion.n_clusters)
+    settings = {
+        **({} if resume is None else {"resume": resume}),
+        **({"n_clusters": estimator.n_clusters} if kind == "mixed" else {}),
+        **({} if kind == "leiden" else {"client": client}),
+        **({} if n_clusterings is None else {"n_clusterings": n_clusterings}),
+    }
+    ensemble = generate.of_kind(kind)(source.X, random_state=rng, progress=progress, **settings)
+    with checks.recorded() as warnings_of_fit:
+        if chunked(ensemble):
+            from gpuens.distributed import fit
+
+            fit(estimator, ensemble, client=client)
+        else:
+            ensemble.device_kind = home
+            features = getattr(source.X, "values", source.X) if estimator.needs_features else None
+            estimator.fit(ensemble, **({} if features is None else {"features": features}))
+    estimator.ensemble_ = ensemble
+    agreement = gate.agreement_of(estimator, ensemble, source.sampled, client)
+    X = None if source.is_graph else source.X
+    if gate.pass_gate(estimator, X, ensemble, agreement, int(rng.integers(2**31)), client):
+        for sentence in warnings_of_fit:
+            checks.warn(sentence)
+    estimator._keep({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
+    return estimator
+
+
+class _Source(NamedTuple):
+    """What base clusterings are made from."""
+
+    X: Any  # features, scaled; or a graph
+    scale: str  # name of the scaling
+    sample: Any = None  # features by which the number of clusters is suggested
+    sampled: np.ndarray | None = None  # the objects in the sample, ascending; None for all objects
+    is_graph: bool = False
+
+
+def _prepare(X: Any, kind: str, scale: str, seed: int, home: str, client: Any) -> _Source:
+    """Check and scale the features; ``seed`` draws the sample of features in chunks."""
+    if kind == "leiden":
+        graph = is_graph(X) or is_network(X) or hasattr(X, "obsp")
+        if graph and scale not in ("auto", "none"):
+            raise ValueError(f"scale={scale!r} is for features, but X is a graph; leave it out.")
+        if scale in ("auto", "none"):
+            return _Source(X, "none", is_graph=graph)
+    if not chunked(X):
+        features, scale = Features.of(X, str(home), mapped=True).scaled(scale)
+        return _Source(features.values if kind == "leiden" else features, scale, features)
+    from gpuens.distributed import features_in_chunks, rows_in_chunks
+    from gpuens.generate.suggestion import draw_sample
+
+    columns, X = getattr(X, "columns", None), features_in_chunks(X, None, client)
+    sampled = draw_sample(X.shape[0], seed)
+    sample = as_features(rows_in_chunks(X, sampled, client), "cpu", part=True)
+    scaling = scaling_of(sample, scale, columns=columns)
+    if scaling is None:
+        return _Source(X, "none", sample, sampled)
+    scaling.say()
+    X = X.rechunk({1: -1}).map_blocks(scaling, dtype=np.result_type(X.dtype, np.float32))
+    return _Source(X, scaling.name, scaling(sample), sampled)
+
+
+def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
     if chunked(X) and kind not in BY_LANDMARKS:
         raise TypeError(
             f"X is in chunks, but kind={kind!r} needs features in one piece; take kind='mixed', or pass X.compute()."
         )
     if client is not None and kind == "leiden":
         raise ValueError("client is not for kind='leiden'; leave it out.")
-    X, home, rng = as_pandas(X), home_of(X, "X"), checks.make_generator(random_state)
-    estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
+
+
+def _refuse_features(X: Any, estimator: "Consensus", method: str) -> None:
+    """Raise an error if the method needs features of another form."""
     if estimator.needs_features and chunked(X):
         raise TypeError(
             f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
@@ -151,66 +230,6 @@ def cluster(
             f"X must be dense features for method {method!r}, not {type(X).__name__}; pass an array, or take a method "
             "that uses only labels."
         )
-    if n_clusters is not None:
-        checks.refuse_more_clusters(n_clusters, _n_objects(X))
-    suggestion, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
-    seed = 0 if asked else int(rng.integers(2**31))
-    some, drawn = X, None  # features of all objects or of a sample; they give the scales and the number of clusters
-    graph = kind == "leiden" and (is_graph(X) or is_network(X) or hasattr(X, "obsp"))
-    if kind == "leiden" and scale == "auto":
-        scale = "none"
-    if graph and scale != "none":
-        raise ValueError(f"scale={scale!r} is for features, but X is a graph; leave it out.")
-    columns = columns_of(X)
-    if chunked(X):
-        from gpuens.distributed import features_in_chunks, rows_in_chunks
-
-        X = features_in_chunks(X, None, client)
-        drawn = choosing.drawn(X.shape[0], seed)
-        some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
-        X, some, scale = _scaled_in_chunks(X, some, scale, columns)
-    elif kind != "leiden" or scale != "none":
-        X, scale = scaled(as_features(X, str(home), mapped=True), scale, columns=columns)
-        some = X
-    if not asked:
-        suggestion = choosing.by_features(some, seed)
-        suggestion.warn_of_doubt()
-        estimator.set_params(n_clusters=suggestion.n_clusters)
-    given: dict[str, Any] = {} if resume is None else {"resume": resume}
-    if kind == "mixed":
-        given["n_clusters"] = estimator.n_clusters
-    if kind != "leiden":
-        given["client"] = client
-    if n_clusterings is not None:
-        given["n_clusterings"] = n_clusterings
-    ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
-    with checks.recorded() as of_fit:
-        if chunked(ensemble):
-            from gpuens.distributed import fit
-
-            fit(estimator, ensemble, client=client)
-        else:
-            ensemble.device_kind = home
-            estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
-    estimator.ensemble_ = ensemble
-    agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))
-    passed = gate.pass_gate(estimator, None if graph else X, ensemble, agreement, seed, client)
-    for sentence in of_fit if passed else ():
-        checks.warn(sentence)
-    estimator._keep({"scale": scale})
-    if suggestion is not None:
-        estimator._keep({"suggestion": suggestion})
-    return estimator
-
-
-def _scaled_in_chunks(X: Any, sample: Any, scale: str, columns: Any) -> tuple[Any, Any, str]:
-    """Return features in chunks and their sample, scaled as the sample requires, and the name of the scaling."""
-    scaling = scaling_of(sample, scale, columns=columns)
-    if scaling is None:
-        return X, sample, "none"
-    scaling.say()
-    whole = X.rechunk({1: -1})
-    return whole.map_blocks(scaling, dtype=np.result_type(X.dtype, np.float32)), scaling(sample), scaling.name
 
 
 def check(

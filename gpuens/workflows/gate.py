@@ -18,6 +18,7 @@ from gpuens.evidence import Agreement
 from gpuens.evidence import agreement as agreement_with
 from gpuens.evidence.agreement import of_rows as agreement_of_rows
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import Features
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Partition
 from gpuens.runtime import checks
@@ -28,14 +29,14 @@ from gpuens.similarity import Coassociation
 LEAST_ARI = 0.15
 LEAST_WALLACE = 0.5
 N_STARTS = 10  # number of starts of k-means, of which the best is kept
-DRAWN = 100_000  # largest number of objects to which k-means of features in chunks is fitted
+N_FITTED = 100_000  # largest number of objects to which k-means of features in chunks is fitted
 
 
-def agreement_of(estimator: Any, ensemble: Any, drawn: Any, client: Any) -> Agreement | None:
+def agreement_of(estimator: Any, ensemble: Any, sampled: Any, client: Any) -> Agreement | None:
     """Return the agreement of a consensus with its base clusterings.
 
     Return None for a consensus of a single cluster, and if the tables of intersections do not fit the memory. If the
-    distinct label rows are not in this process, compare the objects with the numbers ``drawn``, which ascend.
+    distinct label rows are not in this process, compare the objects with the numbers ``sampled``, which ascend.
     """
     if estimator.n_clusters_ == 1:
         return None
@@ -45,7 +46,7 @@ def agreement_of(estimator: Any, ensemble: Any, drawn: Any, client: Any) -> Agre
         from gpuens.distributed import rows_in_chunks
 
         with checks.recorded():  # a clustering may be constant in the sample
-            sample = Ensemble(rows_in_chunks(ensemble, drawn, client), wide=True)
+            sample = Ensemble(rows_in_chunks(ensemble, sampled, client), wide=True)
             return agreement_with(sample, estimator.predict(sample))
     except MemoryError:
         return None
@@ -73,9 +74,13 @@ def pass_gate(estimator: Any, X: Any, ensemble: Any, agreement: Agreement | None
 def _k_means(estimator: Any, X: Any, seed: int, client: Any) -> Any:
     """Return the labels of the best of several starts of k-means; None if they do not fit the memory."""
     k = estimator.n_clusters_ if estimator.n_clusters is None else estimator.n_clusters
-    in_chunks: dict[str, Any] = {"objects": min(DRAWN, X.shape[0] - 1), "client": client} if devices.chunked(X) else {}
-    mapped = isinstance(X, np.memmap) and 8 * X.size > devices.memory_budget()  # k-means would read it whole
-    wide = hasattr(X, "tocsr") and max(X.nnz, *X.shape) >= 2**31  # scikit-learn's k-means refuses 64-bit indices
+    values = X.values if isinstance(X, Features) else X
+    in_chunks: dict[str, Any] = (
+        {"objects": min(N_FITTED, X.shape[0] - 1), "client": client} if devices.chunked(X) else {}
+    )
+    mapped = isinstance(values, np.memmap) and 8 * values.size > devices.memory_budget()  # k-means would read it whole
+    # scikit-learn's k-means refuses 64-bit indices
+    wide = hasattr(values, "tocsr") and max(values.nnz, *values.shape) >= 2**31
     if mapped or wide or (in_chunks and in_chunks["objects"] < k):
         return None
     try:
@@ -134,5 +139,5 @@ def _most_frequent(groups: np.ndarray, labels: np.ndarray, counts: np.ndarray) -
     times = np.bincount(place, weights=counts)
     order = np.lexsort((-times, pairs // k))  # a stable sort, so that the first label precedes equally frequent ones
     _, first = np.unique(pairs[order] // k, return_index=True)
-    most: np.ndarray = pairs[order][first] % k
-    return most
+    labels = pairs[order][first] % k
+    return labels

@@ -90,8 +90,8 @@ def test_functions_may_mention_any_name(name):
         "import gpuens as ge; from importlib import import_module, reload; import_module('gpuens.methods'); reload(ge)",
         "from gpuens.methods.lwea import LWEA; import gpuens as ge; from gpuens.methods import *"
         "; assert LWEA is ge.LWEA is ge.methods()['lwea'] and EAC is ge.EAC",
-        "import gpuens.methods.base as base; import gpuens as ge; assert base.Consensus is ge.Consensus",
-        "import gpuens as ge; import gpuens.methods.lwea as lwea; assert lwea.LWEA is ge.LWEA is ge.methods()['lwea']",
+        "from gpuens.methods import base; import gpuens as ge; assert base.Consensus is ge.Consensus",
+        "import gpuens as ge; from gpuens.methods import lwea; assert lwea.LWEA is ge.LWEA is ge.methods()['lwea']",
     ],
 )
 def test_methods_is_a_function_whatever_was_imported(statements):

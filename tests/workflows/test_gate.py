@@ -16,7 +16,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 import gpuens as ge
 from gpuens import cli
-from gpuens.labels.features import scaled, scaling_of
+from gpuens.labels.features import Features, scaling_of
 from gpuens.runtime.checks import recorded
 from gpuens.workflows.gate import _most_frequent
 
@@ -241,14 +241,16 @@ def test_a_scale_that_is_asked_for_is_not_said(in_chunks):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, bool])
 def test_scales_are_those_of_scikit_learn(scale, of_sklearn, dtype):
     X = (np.random.default_rng(1).normal(size=(500, 4)) * [1, 100, 9, 0] + [7, 0, -3, 0.1]).astype(dtype)
-    found = scaled(X, scale)[0]
+    found = Features(X).scaled(scale)[0].values
     assert found.dtype == (np.float32 if dtype != np.float64 else np.float64)
     expected = of_sklearn().fit_transform(X.astype(np.float64))
     np.testing.assert_allclose(found[:, :3], expected[:, :3], rtol=1e-5, atol=1e-6)
     assert np.ptp(found[:, 3]) == 0.0
     shares = of_sklearn(**{"with_mean" if scale == "standard" else "with_centering": False})
     thin = csr_array(np.where(X < 0, 0, X).astype(np.float32))
-    np.testing.assert_allclose(scaled(thin, scale)[0].toarray(), shares.fit_transform(thin).toarray(), rtol=1e-5)
+    np.testing.assert_allclose(
+        Features(thin).scaled(scale)[0].values.toarray(), shares.fit_transform(thin).toarray(), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(("names", "words"), [([10, 20, 40], "column 20 of X"), (["a", "b", "c"], "column 'b' of X")])
@@ -266,8 +268,8 @@ def test_that_feature_is_named_as_in_its_table(names, words):
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
 def test_extreme_features_are_judged_by_their_ratios(factor):
     assert scaling_of(BLOBS * factor) is None
-    found, said = said_by(lambda: scaled(ALONE * factor))
-    np.testing.assert_allclose(found[0], StandardScaler().fit_transform(ALONE), rtol=1e-9, atol=1e-9)
+    (found, _), said = said_by(lambda: Features(ALONE * factor).scaled())
+    np.testing.assert_allclose(found.values, StandardScaler().fit_transform(ALONE), rtol=1e-9, atol=1e-9)
     assert (
         pd.Series(said).str.contains(r"column 1 of X has a standard deviation of \d\.\d+e(?:\+20\d|-1\d\d) whe").all()
     )
@@ -277,13 +279,15 @@ def test_features_that_stay_as_they_are(monkeypatch):
     constant = np.full((300, 4), 0.1)  # its mean is rounded
     constant[:, 0] = BLOBS[:, 0]
     for X in (csr_array(ALONE), ALONE[:, 1:2], constant, np.zeros((5, 3)), BLOBS * [1.0, 1.0, 3.0]):
-        assert scaled(X) == (X, "none") or scaled(X)[0] is X
+        features, scale = Features(X).scaled()
+        assert features.values is X
+        assert scale == "none"
     monkeypatch.setenv("GPUENS_MEMORY", "5KB")
-    (found, scale), said = said_by(lambda: scaled(ALONE))
-    assert found is ALONE
+    (found, scale), said = said_by(lambda: Features(ALONE).scaled())
+    assert found.values is ALONE
     assert scale == "none"
     assert said[0].endswith("which objects are near; scale the features first, unless their units are the same.")
-    refused(lambda: scaled(ALONE, "standard"), MemoryError, "scale='standard' for X of shape (300, 3)")
+    refused(lambda: Features(ALONE).scaled("standard"), MemoryError, "scale='standard' for X of shape (300, 3)")
 
 
 def test_leiden_scales_only_on_request():
@@ -296,10 +300,10 @@ def test_leiden_scales_only_on_request():
 
 
 def test_features_in_gpu_memory_are_scaled_there(fake_cupy):
-    (found, scale), _ = said_by(lambda: scaled(fake_cupy.asarray(ALONE)))
-    assert isinstance(found, fake_cupy.ndarray)
+    (found, scale), _ = said_by(lambda: Features(fake_cupy.asarray(ALONE)).scaled())
+    assert isinstance(found.values, fake_cupy.ndarray)
     assert scale == "standard"
-    np.testing.assert_allclose(fake_cupy.asnumpy(found), StandardScaler().fit_transform(ALONE), atol=1e-12)
+    np.testing.assert_allclose(fake_cupy.asnumpy(found.values), StandardScaler().fit_transform(ALONE), atol=1e-12)
 
 
 def test_the_command_line_scales(tmp_path, monkeypatch, capsys, in_chunks):
