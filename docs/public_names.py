@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import gpuens
+from gpuens.methods.parameters import Parameters
 
 FILE = Path(__file__).parent / "public_names.txt"
 
 
 def public_names() -> dict[str, str]:
-    """Return {name: signature}, of names in ``__all__``, of the classes that they return, and of all their members.
+    """Return {name: signature}, of names in ``__all__``, of the classes that they return, of bases, and of members.
 
     A value that is no function and no class has an empty signature. A class or function with two names has the shorter
     one, and a member belongs to the first class that defines it.
@@ -25,7 +26,9 @@ def public_names() -> dict[str, str]:
     modules = [gpuens, *(getattr(gpuens, name) for name in gpuens.__all__ if inspect.ismodule(getattr(gpuens, name)))]
     named = [(f"{module.__name__}.{name}", getattr(module, name)) for module in modules for name in module.__all__]
     results = [_result(thing) for _, thing in named if inspect.isfunction(thing)]
-    named += [(f"{kind.__module__}.{kind.__name__}", kind) for kind in results if kind is not None]
+    classes = [kind for kind in (*results, *(thing for _, thing in named)) if inspect.isclass(kind)]
+    bases = [base for kind in classes for base in kind.__mro__ if base.__module__.startswith("gpuens.")]
+    named += [(f"{base.__module__}.{base.__name__}", base) for base in bases if not base.__name__.startswith("_")]
     found: dict[str, str] = {}
     seen: set[Any] = set()
     for name, thing in named:
@@ -68,6 +71,8 @@ def _result(function: Any) -> Any:
 def _members(kind: type) -> dict[str, str]:
     """Return the fields, methods and attributes that a class adds to its bases or changes, with their signatures."""
     own = {name for name in {*vars(kind), *inspect.get_annotations(kind)} if not name.startswith("_")}
+    if issubclass(kind, Parameters):  # the signature has the parameters
+        own -= inspect.signature(kind).parameters.keys()
     signatures = {name: _signature(getattr(kind, name, None)) for name in sorted(own)}
     inherited = {name for base in kind.__mro__[1:] for name in {*vars(base), *inspect.get_annotations(base)}}
     before = {name: _signature(getattr(super(kind, kind), name, None)) for name in own & inherited}

@@ -22,9 +22,9 @@ from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
 from gpuens.methods import similarities as similarities
-from gpuens.methods.base import Consensus as Consensus
 from gpuens.methods.best_of_k import BestOfK as BestOfK
 from gpuens.methods.cgc import CgC as CgC
+from gpuens.methods.combination import Consensus as Consensus
 from gpuens.methods.crc_c import CrCC as CrCC
 from gpuens.methods.crc_ia import CrCIa as CrCIa
 from gpuens.methods.cspa import CSPA as CSPA

@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gpuens as ge
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.partition import Partition, Partitioner
 from gpuens.similarity import Diagonal, Measure
 
@@ -104,11 +104,8 @@ for similarity, partitioner in [(Rarity(), "average"), (Rarity(), "transfer-cut"
 # pyproject.toml also adds it to the command line.
 
 
-class RareCentres(Consensus):
+class RareCentres(Method):
     """Farthest-first centres of clusters weighted by rarity."""
-
-    def __init__(self, n_clusters=None, *, reduction=None, device="auto"):
-        self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
 
     def _parts(self):
         return Rarity(), FarthestFirst()

@@ -117,7 +117,7 @@ def is_file(features: str) -> bool:
 def class_of(method: str) -> Any:
     """Return the class of a method; for method "consensus", return `gpuens.Consensus`."""
     if method == "consensus":
-        from gpuens.methods.base import Consensus
+        from gpuens.methods.combination import Consensus
 
         return Consensus
     from gpuens.methods import REGISTRY

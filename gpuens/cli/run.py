@@ -360,7 +360,7 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
 def _class_of(args: argparse.Namespace) -> Any:
     """Return the class of the method; it is `gpuens.Consensus` if --similarity or --partitioner is given."""
     if args.of_method.keys() & {"--similarity", "--partitioner"}:
-        from gpuens.methods.base import Consensus
+        from gpuens.methods.combination import Consensus
 
         if args.method is not None:
             raise ValueError(

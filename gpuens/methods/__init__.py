@@ -12,7 +12,7 @@ from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 if TYPE_CHECKING:
-    from gpuens.methods.base import Consensus
+    from gpuens.methods.base import Method
     from gpuens.partition import Partitioner
     from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def methods() -> "dict[str, type[Consensus]]":
+def methods() -> "dict[str, type[Method]]":
     """Return {name: estimator}, with the names that `consensus` and the command line accept.
 
     The estimators are gpuens's own, those added by `register`, and those of installed packages with entry points in the
@@ -48,7 +48,7 @@ def methods() -> "dict[str, type[Consensus]]":
     return REGISTRY.all()
 
 
-def register(name: str, estimator: "type[Consensus]") -> None:
+def register(name: str, estimator: "type[Method]") -> None:
     """Add a method to `methods`, and so to `consensus` and to the command line of this process.
 
     Parameters
@@ -56,12 +56,12 @@ def register(name: str, estimator: "type[Consensus]") -> None:
     name : str
         Lower-case letters, digits and dashes; not the name of another method.
     estimator : class
-        Derived from `gpuens.Consensus`.
+        Derived from `gpuens.methods.base.Method`.
 
     Raises
     ------
     ValueError, TypeError
-        For used or malformed names, and for classes not derived from Consensus.
+        For used or malformed names, and for classes not derived from Method.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def consensus(
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
 
-def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
+def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
     """Return the estimator of a method for objects with neighbours: of connected clusters, or else of domains.
 
     Parameters of `gpuens.Spatial` are its own; all others are the method's.
@@ -201,9 +201,9 @@ def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: 
     return Spatial(n_clusters, method=made(method, None, rest) if rest else method, **own)
 
 
-def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
+def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
     """Return the estimator of a method; raise an error if the method does not have one of the parameters."""
-    kind: type[Consensus] = REGISTRY.load(method)
+    kind: type[Method] = REGISTRY.load(method)
     names = kind._get_param_names() if parameters else []
     for name in parameters:
         if name not in names:

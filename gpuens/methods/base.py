@@ -26,6 +26,7 @@ from gpuens.labels.vocabulary import nameless
 from gpuens.labels.weights import Copies, copies_of, whole_unit
 from gpuens.methods.forecast import refuse_array
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
+from gpuens.methods.parameters import Parameters, positional
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.contiguous import ContiguousLinkage, ContiguousTree, contiguous_groups
@@ -82,85 +83,9 @@ class Parts(NamedTuple):
             self.similarity.refuse_too_many(rows)
 
 
-class Consensus(ClusterMixin, BaseEstimator):
-    """Consensus by any similarity and any partitioner; this is also the base class of the named methods.
+class Results:
+    """Attributes of a fitted estimator, see `gpuens.Consensus`."""
 
-    Parameters
-    ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. By default, the number that
-        `gpuens.evidence.suggestion` gives, with a warning if it is in doubt.
-    similarity : str or measure
-        A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
-        ``gpuens.similarity.LWCA(theta=0.2)``.
-    partitioner : str or partitioner
-        A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
-    reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None means core groups: objects with equal
-        labels stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
-    device : {"auto", "cpu", "cuda"}
-        The device; "auto" means the device of the labels.
-
-    Attributes
-    ----------
-    labels_ : array (n_objects,), int64
-        The label of each object, in the memory and the library of the given labels. Cluster 0 has most objects (or the
-        largest weight), 1 the next, and so on; of equal clusters, the one with the first object comes first.
-    n_clusters_ : int
-    reduction_ : Reduction
-        The rows that were clustered, core groups by default.
-    similarity_ : Similarity
-        The fitted similarity, which gives tiles, products and sums.
-    membership_ : array (n_objects, n_clusters), float64
-        Only for partitioners with soft results: the shares of each object in the clusters; rows sum to 1. All shares of
-        an object are equal if the fit has no information on the object, for example if a sample lacks its labels. In
-        the memory of `labels_`.
-    confidence_ : array (n_objects,), float64
-        The support of the clusterings for each object's label, compared with all labels, from 0 to 1: the same as
-        ``evidence().objects.confidence``, in the memory of `labels_`, see `gpuens.evidence.objects`. Confidence orders
-        the objects; it is not a probability that a label is right. Computed on first access.
-    children_ : ndarray (n_objects - 1, 2), int64
-    distances_ : ndarray (n_objects - 1,), float64
-        Only for linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
-        Computed on first access.
-    dendrogram_, lifetimes_, work_
-        Only for linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
-        the numbers of label comparisons, searches and rounds of the run.
-    weight_unit_ : float
-        Only with ``sample_weight``: the weight of a count of 1 in ``reduction_.counts``; of whole numbers, their
-        greatest common divisor.
-    suggestion_ : gpuens.evidence.Suggestion
-        Only without `n_clusters`: the suggested number of clusters, with its reason and its doubt.
-    rest_ : array (n_objects,), bool
-    n_branches_ : int
-        Only for linkages: the mask of the objects in branches of the cut tree with less than `min_size` objects, which
-        have the label of the most similar cluster; and the number of all branches. `predict` compares new objects only
-        with the other objects. In the memory of `labels_`; False for objects outside a sample.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        For impossible pairs of similarity and partitioner, before any work, and for invalid labels and parameters.
-
-    Examples
-    --------
-    >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
-    >>> est = ge.Consensus(2, similarity=ge.similarity.LWCA(theta=0.4), partitioner=ge.partition.METIS())
-    >>> est.fit_predict(labels).tolist()
-    [0, 0, 0, 1, 1, 1]
-    >>> ge.Consensus(2, similarity="coupled", partitioner="average").fit_predict(labels).tolist()
-    [0, 0, 0, 1, 1, 1]
-
-    New objects get the most similar cluster:
-
-    >>> est.predict([[0, 1], [0, 2], [0, 1]]).tolist()
-    [0, 1]
-    """
-
-    n_clusters: Any
-    reduction: Any
-    device: str
     reduction_: Reduction
     similarity_: Similarity
     labels_: Array
@@ -175,34 +100,39 @@ class Consensus(ClusterMixin, BaseEstimator):
     _objects: Dendrogram | None
     _evidence: Evidence | None
     _left_out: Sequence[Any] = ()  # columns of a DataFrame that were left out by `fit`
-    # order of the time of a fit, for G distinct rows, M clusterings, C clusters of all clusterings, k wanted clusters
-    cost: str = ""
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        similarity: Any = "coassociation",
-        partitioner: Any = "average",
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.similarity = similarity
-        self.partitioner = partitioner
-        self.reduction = reduction
-        self.device = device
+
+class Method(Results, Parameters, ClusterMixin, BaseEstimator):
+    """The base class of all methods: a subclass names the similarity and the partitioner that it combines.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.suggestion` gives, with a warning if it is in doubt.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``, or a text such as "sample:10000"; None means core
+        groups, an exact reduction: objects with equal labels stay together.
+    device : {"auto", "cpu", "cuda"}
+        "auto" means the device of the labels.
+    """
+
+    n_clusters: int | None = positional(default=None, kw_only=False)
+    reduction: Any = None
+    device: str = "auto"
+    # order of the time of a fit, for G distinct rows, M clusterings, C clusters of all clusterings, k wanted clusters
+    cost = ""
 
     def _parts(self) -> tuple[Any, Any]:
-        """Return the similarity (None: labels alone) and the partitioner of this estimator, as objects or names."""
-        return _part(self.similarity, SIMILARITIES, "similarity", Measure), self.partitioner
+        """Return the similarity (None: labels alone) and the partitioner of this method, as objects or names."""
+        raise NotImplementedError
 
     def _resolved_parts(self) -> tuple[Measure | None, Partitioner]:
         """Return `_parts` as objects, whose constructors check the parameters."""
         similarity, partitioner = self._parts()
         return (
-            None if similarity is None else _part(similarity, SIMILARITIES, "similarity", Measure),
-            _part(partitioner, PARTITIONERS, "partitioner", Partitioner),
+            None if similarity is None else resolved_part(similarity, SIMILARITIES, "similarity", Measure),
+            resolved_part(partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
     def fit(
@@ -788,11 +718,44 @@ class Consensus(ClusterMixin, BaseEstimator):
         return tags
 
 
+class Seeded(Method):
+    """A method that draws at random.
+
+    Parameters
+    ----------
+    random_state : int, None or numpy.random.Generator
+        The seed of all draws: the same seed gives the same labels, on every device.
+    """
+
+    random_state: Any = 0
+
+
+class Linkage(Method):
+    """A method whose tree of merges is cut.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
+    distance_threshold : float > 0, optional
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
+    min_size : int, float or "auto", optional
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
+    """
+
+    distance_threshold: float | None = None
+    min_size: int | float | str | None = None
+
+
 def _none_of(rows: Rows) -> np.ndarray:
     return np.zeros(len(rows), dtype=bool)
 
 
-def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
+def resolved_part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
     """Return the similarity or the partitioner that ``value`` names; if ``value`` is an object, check and return it."""
     if isinstance(value, str):
         return named(value, kinds, what)

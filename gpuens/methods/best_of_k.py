@@ -1,12 +1,10 @@
 """BestOfK: the base clustering that agrees best with all base clusterings."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.partition import BestBase, Partitioner
 
 
-class BestOfK(Consensus):
+class BestOfK(Method):
     """The base clustering with the largest mean NMI to all clusterings, weighted by their numbers of labelled objects.
 
     NMI is normalised by the geometric mean of the entropies, over the objects labelled in both clusterings. An object
@@ -17,9 +15,6 @@ class BestOfK(Consensus):
     ----------
     n_clusters : int, optional
         Take a base clustering with this number of clusters; None: any number.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -48,9 +43,6 @@ class BestOfK(Consensus):
     """
 
     cost = "G M²"
-
-    def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
-        self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, BestBase()

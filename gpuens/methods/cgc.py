@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import LabelKMeans, Partitioner
 from gpuens.similarity import Coupled, Measure
 
 
-class CgC(Consensus):
+class CgC(Seeded):
     """Clustering-based coupling: k-means of objects, by the coupled similarity of their clusters to all clusters.
 
     The coupled similarity CCSC of clusters is defined in eqs 17-20. For each clustering, the features of an object are
@@ -16,18 +16,10 @@ class CgC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int
         Number of starts of k-means, and most iterations of each.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same labels, on every device.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -51,20 +43,9 @@ class CgC(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        n_init: int = 10,
-        max_iter: int = 100,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.weights, self.n_init, self.max_iter = n_clusters, weights, n_init, max_iter
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    weights: Any = None
+    n_init: int = 10
+    max_iter: int = 100
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Coupled(self.weights), LabelKMeans(self.n_init, self.max_iter, self.random_state)

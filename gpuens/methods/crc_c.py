@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MetaClusters, Partitioner
 from gpuens.similarity import CommonNeighbors, Measure
 
 
-class CrCC(Consensus):
+class CrCC(Seeded):
     """Coupled cluster-based coupling: the similarity of two clusters is the mean CCOSO of their objects (eq 24).
 
     CCOSO of two objects is the similarity by common neighbours.
@@ -19,9 +19,6 @@ class CrCC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     threshold : float in [0, 1], optional
         Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
@@ -29,11 +26,6 @@ class CrCC(Consensus):
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
-    random_state : int, None or numpy.random.Generator
-        For METIS; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -54,20 +46,9 @@ class CrCC(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        threshold: float | None = None,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.threshold, self.weights, self.imbalance = n_clusters, threshold, weights, imbalance
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    threshold: float | None = None
+    weights: Any = None
+    imbalance: float = 0.03
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         cut = MetaClusters(self.imbalance, self.random_state, others="similarity")

@@ -1,13 +1,11 @@
 """DREC: normalised cut of distinct rows; each row is represented by its similarities to all rows."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import NormalizedCut, Partitioner
 from gpuens.similarity import DenseRepresentation, Measure
 
 
-class DREC(Consensus):
+class DREC(Seeded):
     """Dense representation ensemble clustering: spectral clustering of rows by their representations by other rows.
 
     Each distinct row counts once, for any number of objects, like the authors' microclusters. All pairs of rows are
@@ -16,17 +14,10 @@ class DREC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     strength : float > 0
         λ; a larger value lets more rows contribute to the representation of a row.
     n_init : int
         Number of starts of the final k-means.
-    random_state : int, None or numpy.random.Generator
-        For the final k-means; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
         For the reduction only; all other steps run on the CPU.
 
@@ -48,19 +39,8 @@ class DREC(Consensus):
     """
 
     cost = "G³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        strength: float = 100.0,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.strength, self.n_init = n_clusters, strength, n_init
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    strength: float = 100.0
+    n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return DenseRepresentation(self.strength), NormalizedCut(self.n_init, self.random_state, even=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Linkage
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
@@ -11,7 +11,7 @@ from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
 MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # similarity for each value of ``missing``
 
 
-class EAC(Consensus):
+class EAC(Linkage):
     """Evidence accumulation: S = I / M, cut by average, single or complete linkage.
 
     The similarity S of two objects is the number I of clusterings that put them together, divided by M. The result is
@@ -19,9 +19,6 @@ class EAC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.suggestion` gives.
     linkage : {"average", "single", "complete"}
         Complete linkage stores all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
         a cut into fewer clusters is arbitrary and causes a warning.
@@ -30,16 +27,6 @@ class EAC(Consensus):
     missing : {"zero", "ignore"}
         "zero": an object without a label is apart from all others, and the denominator stays M. "ignore": C of Monti et
         al., a share of only the clusterings that label both objects, for clusterings of samples; see Notes.
-    distance_threshold : float > 0, optional
-        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
-    min_size : int, float or "auto", optional
-        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
-        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
-        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
-        cut; 1 with `distance_threshold`.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -108,22 +95,9 @@ class EAC(Consensus):
     """
 
     cost = "2-9 % of G² M"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        linkage: str = "average",
-        weights: Any = None,
-        missing: str = "zero",
-        distance_threshold: float | None = None,
-        min_size: int | float | str | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.linkage, self.weights, self.missing = n_clusters, linkage, weights, missing
-        self.distance_threshold, self.min_size = distance_threshold, min_size
-        self.reduction, self.device = reduction, device
+    linkage: str = "average"
+    weights: Any = None
+    missing: str = "zero"
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         measure = checks.check_choice(self.missing, "missing", MEASURES)

@@ -1,7 +1,5 @@
 """ECC: k-means of label rows that minimises the entropy of the labels in each consensus cluster."""
 
-from typing import Any
-
 from gpuens.methods.kcc import KCC
 
 
@@ -24,18 +22,3 @@ class ECC(KCC):
 
     cost = "G M k"
     utility, p, normalised = "uh", 5.0, False
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        n_init: int = 5,
-        max_iter: int = 20,
-        tol: float = 1e-5,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.weights, self.n_init, self.max_iter, self.tol = n_clusters, weights, n_init, max_iter, tol
-        self.random_state, self.reduction, self.device = random_state, reduction, device

@@ -1,13 +1,11 @@
 """ECPCS-HC: average linkage of objects, whose similarity is propagated between clusters by random walks."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Linkage
 from gpuens.partition import AverageLinkage, Partitioner
 from gpuens.similarity import Measure, Trajectories
 
 
-class ECPCSHC(Consensus):
+class ECPCSHC(Linkage):
     """Enhanced co-association: two objects are similar if random walks from their clusters are similar.
 
     Walks follow the Jaccard similarities of all clusters. The similarity of two clusters of one clustering is the
@@ -17,21 +15,8 @@ class ECPCSHC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000
         Number of steps of a walk.
-    distance_threshold : float > 0, optional
-        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
-    min_size : int, float or "auto", optional
-        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
-        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
-        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
-        cut; 1 with `distance_threshold`.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -52,19 +37,7 @@ class ECPCSHC(Consensus):
     """
 
     cost = "G C, C³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_steps: int = 20,
-        distance_threshold: float | None = None,
-        min_size: int | float | str | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_steps, self.distance_threshold = n_clusters, n_steps, distance_threshold
-        self.min_size, self.reduction, self.device = min_size, reduction, device
+    n_steps: int = 20
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Trajectories(self.n_steps, "mean"), AverageLinkage(self.distance_threshold, self.min_size)

@@ -1,13 +1,11 @@
 """ECPCS-MC: meta-clusters of clusters, whose similarity is propagated by random walks."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MetaClusters, Partitioner
 from gpuens.similarity import Measure, Trajectories
 
 
-class ECPCSMC(Consensus):
+class ECPCSMC(Seeded):
     """Meta-clusters by a normalised cut of clusters, which are similar if random walks from them are similar.
 
     Clusters are linked by their Jaccard similarities. Every object, including new objects and those outside a sample,
@@ -17,18 +15,10 @@ class ECPCSMC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000
         Number of steps of a walk.
     n_init : int
         Number of starts of the k-means in the cut.
-    random_state : int, None or numpy.random.Generator
-        For that k-means; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -49,19 +39,8 @@ class ECPCSMC(Consensus):
     """
 
     cost = "G M k, C³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_steps: int = 20,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_steps, self.n_init = n_clusters, n_steps, n_init
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    n_steps: int = 20
+    n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         cut = MetaClusters(random_state=self.random_state, cut="normalized", n_init=self.n_init)

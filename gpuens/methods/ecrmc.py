@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Linkage
 from gpuens.partition import AverageLinkage, Partitioner
 from gpuens.similarity import Mapping, Measure
 
 
-class ECRMC(Consensus):
+class ECRMC(Linkage):
     """Ensemble clustering by reconstructed mapping coefficients, computed from features of the objects.
 
     The coefficient of an object and a cluster is the weighted share of the object's nearest neighbours in that cluster
@@ -17,9 +17,6 @@ class ECRMC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.suggestion` gives.
     n_neighbors : int, optional
         T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average class size,
         N / (10 k), but at least 2 and **at most 50**; the paper uses a twentieth to a fifth, with little effect. k is
@@ -29,16 +26,10 @@ class ECRMC(Consensus):
         Equal by default.
     distance_threshold : float, optional
         Merge only below this distance (1 - similarity); use in place of `n_clusters`.
-    min_size : int, float or "auto", optional
-        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
-        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
-        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
-        cut; 1 with `distance_threshold`.
     reduction : optional
         An object with ``reduce(rows)``; None means core groups, which affect merges, see the notes. Linkage of G
         distinct rows needs 8 G N_c bytes and about G² M look-ups: half a minute for fifty thousand rows. For more rows,
         pass ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -89,21 +80,8 @@ class ECRMC(Consensus):
     """
 
     cost = "N², G² M"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_neighbors: int | None = None,
-        weights: Any = None,
-        distance_threshold: float | None = None,
-        min_size: int | float | str | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
-        self.distance_threshold, self.min_size = distance_threshold, min_size
-        self.reduction, self.device = reduction, device
+    n_neighbors: int | None = None
+    weights: Any = None
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Mapping(self.n_neighbors, self.weights), AverageLinkage(self.distance_threshold, self.min_size)

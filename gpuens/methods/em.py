@@ -1,12 +1,10 @@
 """EM: a mixture of multinomials over the labels."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import Mixture, Partitioner
 
 
-class EM(Consensus):
+class EM(Seeded):
     """Mixture of multinomials: each cluster of the consensus draws the labels of its objects independently.
 
     Missing labels are left out of the likelihood. An iteration costs O(G M k).
@@ -24,12 +22,9 @@ class EM(Consensus):
         10,000 objects, drawn with replacement, and the best start continues on all objects.
     tol : float
         Iterations end when the log-likelihood per object rises by at most this.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same result, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to their most likely component.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -63,21 +58,10 @@ class EM(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        criterion: str = "icl",
-        n_init: int = 10,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.criterion, self.n_init, self.max_iter = n_clusters, criterion, n_init, max_iter
-        self.tol, self.random_state, self.reduction, self.device = tol, random_state, reduction, device
+    criterion: str = "icl"
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-4
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, Mixture(self.criterion, self.n_init, self.max_iter, self.tol, self.random_state)

@@ -81,7 +81,7 @@ def foresee(estimator: Any, shape: LabelShape, *, features: bool = False, proces
 
     Parameters
     ----------
-    estimator : Consensus
+    estimator : Method
     shape : LabelShape
     features : bool
         Whether the features that some methods need are given; without features such a method is refused.
@@ -142,7 +142,7 @@ def refuse_beyond_memory(
 
     Parameters
     ----------
-    estimator : Consensus
+    estimator : Method
     shape : LabelShape
     name : str
         The name of the method.

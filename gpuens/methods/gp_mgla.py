@@ -1,13 +1,11 @@
 """GP-MGLA: transfer cut of a graph that links objects to clusters and clusters to clusters."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, TransferCut
 from gpuens.similarity import AgreementLinks, Measure
 
 
-class GPMGLA(Consensus):
+class GPMGLA(Seeded):
     """Graph partitioning with multi-granularity link analysis.
 
     A bipartite graph has objects and clusters on one side, and clusters on the other. The weight of an object's edge to
@@ -17,9 +15,6 @@ class GPMGLA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     beta : float from 0 to 9
         Exponent of the agreement.
     alpha : float from 1e-6 to 1e6
@@ -29,9 +24,6 @@ class GPMGLA(Consensus):
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels. The authors' program makes a single start, from the
         first object and the objects farthest from it.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -54,20 +46,9 @@ class GPMGLA(Consensus):
     """
 
     cost = "G M k, C³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        beta: float = 2.0,
-        alpha: float = 0.5,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.beta, self.alpha, self.n_init = n_clusters, beta, alpha, n_init
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    beta: float = 2.0
+    alpha: float = 0.5
+    n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return AgreementLinks(self.beta, self.alpha), TransferCut(self.n_init, self.random_state)

@@ -2,20 +2,17 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import BipartiteMETIS, Partitioner, TransferCut
 from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure
 
 
-class HBGF(Consensus):
+class HBGF(Seeded):
     """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, with edges of weight 1.
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     partition : {"transfer-cut", "metis"}
@@ -24,11 +21,6 @@ class HBGF(Consensus):
         For "transfer-cut": number of starts of k-means.
     imbalance : float > 0
         For "metis": largest excess of a part's weight over the average; 0.03 means 3 %.
-    random_state : int, None or numpy.random.Generator
-        For k-means or METIS; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -49,21 +41,10 @@ class HBGF(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        partition: str = "transfer-cut",
-        n_init: int = 10,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.weights, self.partition, self.n_init = n_clusters, weights, partition, n_init
-        self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
+    weights: Any = None
+    partition: str = "transfer-cut"
+    n_init: int = 10
+    imbalance: float = 0.03
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         cuts: dict[str, Partitioner] = {

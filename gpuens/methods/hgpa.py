@@ -1,13 +1,11 @@
 """HGPA: partitioning of the hypergraph whose hyperedges are the clusters."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import HypergraphCut, Partitioner
 from gpuens.similarity import Coassociation, Measure
 
 
-class HGPA(Consensus):
+class HGPA(Seeded):
     """Hypergraph partitioning algorithm: divides objects into parts of similar size that split the fewest clusters.
 
     Mt-KaHyPar cuts the hypergraph in its own process (extra ``hgpa``). In large noisy ensembles, nearly every cluster
@@ -15,9 +13,6 @@ class HGPA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     objective : {"km1", "cut"}
         The cost of a cluster: its weight for each further part that it reaches ("km1"), or its weight once if it
         reaches several parts ("cut").
@@ -27,10 +22,6 @@ class HGPA(Consensus):
         Largest excess of a part's weight over the average: 0.05 means 5 %.
     max_seconds : float from 1 to 10 million
         The time limit of the process in seconds; 100,000 distinct rows of 20 clusterings take over a minute.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         For the reduction only; the hypergraph is cut on the CPU.
 
@@ -59,22 +50,10 @@ class HGPA(Consensus):
     """
 
     cost = "G M k, slow"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        objective: str = "km1",
-        hyperedge_weight: str = "one",
-        imbalance: float = 0.05,
-        max_seconds: float = 600.0,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.objective, self.hyperedge_weight = n_clusters, objective, hyperedge_weight
-        self.imbalance, self.max_seconds, self.random_state = imbalance, max_seconds, random_state
-        self.reduction, self.device = reduction, device
+    objective: str = "km1"
+    hyperedge_weight: str = "one"
+    imbalance: float = 0.05
+    max_seconds: float = 600.0
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         cut = HypergraphCut(self.objective, self.hyperedge_weight, self.imbalance, self.max_seconds, self.random_state)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, UtilityKMeans
 
 
-class KCC(Consensus):
+class KCC(Seeded):
     """K-means-based consensus clustering: the partition with the largest utility Σ_m w_m U(partition, clustering m).
 
     The centre of a cluster holds, for each clustering, the distribution of its members' labels; distances are looked
@@ -14,9 +14,6 @@ class KCC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     utility : {"uh", "uc", "ucos", "ulp"}
         Entropy (ECC), category utility (QMI), cosine, or L_p norm.
     p : float > 1
@@ -29,12 +26,9 @@ class KCC(Consensus):
         Number of starts of k-means, and most iterations of each.
     tol : float
         A start ends when the objective falls by at most this share of its value.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same labels, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to the nearest centre.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -65,25 +59,13 @@ class KCC(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        utility: str = "uh",
-        p: float = 5.0,
-        normalised: bool = False,
-        weights: Any = None,
-        n_init: int = 5,
-        max_iter: int = 20,
-        tol: float = 1e-5,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.utility, self.p, self.normalised = n_clusters, utility, p, normalised
-        self.weights, self.n_init, self.max_iter, self.tol = weights, n_init, max_iter, tol
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    utility: str = "uh"
+    p: float = 5.0
+    normalised: bool = False
+    weights: Any = None
+    n_init: int = 5
+    max_iter: int = 20
+    tol: float = 1e-5
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, UtilityKMeans(

@@ -1,15 +1,13 @@
 """LCE: linkage, k-medoids or spectral clustering of objects by link-based similarities of their clusters."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import Medoids, Partitioner, Spectral
 from gpuens.partition.linkage.partitioners import LINKAGES
 from gpuens.runtime import checks
 from gpuens.similarity import Links, Measure
 
 
-class LCE(Consensus):
+class LCE(Seeded):
     """Link-based cluster ensemble: clusters are similar if they overlap with the same clusters.
 
     Average linkage is exact, and stores a number for each distinct row and cluster. Complete linkage and "pam" store
@@ -18,9 +16,6 @@ class LCE(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     measure : {"cts", "asrs", "srs"}
         "cts": connected triples of clusters of one clustering; "asrs": approximate SimRank of all clusters; "srs":
         SimRank of the graph of objects and clusters. See `gpuens.similarity.Links`.
@@ -35,11 +30,6 @@ class LCE(Consensus):
         tree has no such cut.
     n_init : int
         For "spectral": number of starts of k-means.
-    random_state : int or numpy.random.Generator
-        For that k-means; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -62,23 +52,11 @@ class LCE(Consensus):
     """
 
     cost = "G C, C³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        measure: str = "cts",
-        decay: float = 0.8,
-        post: str = "average",
-        min_size: int | float | str | None = None,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post
-        self.min_size, self.n_init, self.random_state = min_size, n_init, random_state
-        self.reduction, self.device = reduction, device
+    measure: str = "cts"
+    decay: float = 0.8
+    post: str = "average"
+    min_size: int | float | str | None = None
+    n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         posts: dict[str, Partitioner] = {name: kind(min_size=self.min_size) for name, kind in LINKAGES.items()}

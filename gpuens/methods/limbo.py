@@ -1,12 +1,10 @@
 """LIMBO: agglomerative clustering in which each merge loses the least information about labels."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.partition import InformationBottleneck, Partitioner
 
 
-class LIMBO(Consensus):
+class LIMBO(Method):
     """Agglomerative clustering whose merges lose the least information about the labels of the objects.
 
     This is LIMBO with φ = 0. Its first phase gives the distinct label rows. These are merged into ``n_clusters``
@@ -15,11 +13,6 @@ class LIMBO(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         Device of the assignment of objects; merging runs on the host.
 
@@ -44,9 +37,6 @@ class LIMBO(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
-        self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, InformationBottleneck()

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Linkage
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
 from gpuens.similarity import LWCA, Measure
 
 
-class LWEA(Consensus):
+class LWEA(Linkage):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
     The similarity S of two objects is the sum of the weights of their common clusters, divided by M. The weight of a
@@ -17,9 +17,6 @@ class LWEA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.suggestion` gives.
     theta : float > 0
         Temperature of ECI: a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
         and uses 0.4.
@@ -28,16 +25,6 @@ class LWEA(Consensus):
         a cut into fewer clusters is arbitrary and causes a warning.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
-    distance_threshold : float > 0, optional
-        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
-    min_size : int, float or "auto", optional
-        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
-        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
-        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
-        cut; 1 with `distance_threshold`.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -66,22 +53,9 @@ class LWEA(Consensus):
     """
 
     cost = "2-9 % of G² M"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        theta: float = 0.4,
-        linkage: str = "average",
-        weights: Any = None,
-        distance_threshold: float | None = None,
-        min_size: int | float | str | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.theta, self.linkage, self.weights = n_clusters, theta, linkage, weights
-        self.distance_threshold, self.min_size = distance_threshold, min_size
-        self.reduction, self.device = reduction, device
+    theta: float = 0.4
+    linkage: str = "average"
+    weights: Any = None
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return LWCA(self.theta, self.weights), linkage(self.linkage, self.distance_threshold, self.min_size)

@@ -1,13 +1,11 @@
 """MCLA: meta-clusters by the Jaccard similarity of clusters."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MetaClusters, Partitioner
 from gpuens.similarity import Jaccard, Measure
 
 
-class MCLA(Consensus):
+class MCLA(Seeded):
     """Meta-clustering algorithm: clusters of all clusterings that share many objects make one cluster.
 
     METIS cuts the graph of the clusters, with Jaccard similarities as weights of edges, and numbers of objects as
@@ -19,17 +17,9 @@ class MCLA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
-    random_state : int, None or numpy.random.Generator
-        For METIS; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -51,18 +41,7 @@ class MCLA(Consensus):
     """
 
     cost = "G M k, C²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.imbalance = n_clusters, imbalance
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    imbalance: float = 0.03
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Jaccard(), MetaClusters(self.imbalance, self.random_state)

@@ -1,12 +1,10 @@
 """Median: the partition with the smallest expected loss to the clusterings, with any number of clusters."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MedianSearch, Partitioner
 
 
-class Median(Consensus):
+class Median(Seeded):
     """Median partition: minimise the mean loss to all clusterings; the loss also chooses the number of clusters.
 
     For draws of a Bayesian mixture model, the result is the point estimate of least posterior expected loss. Partitions
@@ -40,7 +38,6 @@ class Median(Consensus):
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, which move as a whole; this
         loses nothing unless labels are missing. Objects outside a sample go where they raise the loss least.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -71,23 +68,11 @@ class Median(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        loss: str = "binder",
-        a: float = 1.0,
-        max_clusters: int | None = None,
-        n_init: int = 16,
-        max_iter: int = 100,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.loss, self.a, self.max_clusters = n_clusters, loss, a, max_clusters
-        self.n_init, self.max_iter, self.random_state = n_init, max_iter, random_state
-        self.reduction, self.device = reduction, device
+    loss: str = "binder"
+    a: float = 1.0
+    max_clusters: int | None = None
+    n_init: int = 16
+    max_iter: int = 100
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, MedianSearch(self.loss, self.a, self.max_clusters, self.n_init, self.max_iter, self.random_state)

@@ -143,7 +143,7 @@ class Model:
         return self.numbering.encoded_in_part(X, as_written=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, which `gpuens.load` reads; parameters and errors are those of `Consensus.save`."""
+        """Write the model to a file for `gpuens.load`; parameters and errors are those of `gpuens.Consensus.save`."""
         paths.file_kind(path, ENDINGS)
         writing = Writing()
         described = {

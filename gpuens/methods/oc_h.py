@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.partition import ROCK, Partitioner
 from gpuens.similarity import CommonNeighbors, Measure
 
 
-class OCH(Consensus):
+class OCH(Method):
     """Hierarchical object-based coupling: ROCK merges clusters by their objects' common neighbours (eqs 22-23).
 
     It starts with the distinct label rows and merges the two clusters with the largest goodness
@@ -20,15 +20,10 @@ class OCH(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     threshold : float from 0 to .999999, optional
         Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         Device of the counts of common neighbours; merging runs on the host.
 
@@ -59,18 +54,8 @@ class OCH(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        threshold: float | None = None,
-        weights: Any = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.threshold, self.weights, self.reduction = n_clusters, threshold, weights, reduction
-        self.device = device
+    threshold: float | None = None
+    weights: Any = None
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return CommonNeighbors(self.threshold, self.weights), ROCK(self.threshold)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import METIS, Partitioner
 from gpuens.similarity import Coupled, Measure
 
 
-class OCIa(Consensus):
+class OCIa(Seeded):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
     METIS makes parts of similar size, which is less accurate if classes have unequal sizes. The graph stores all pairs
@@ -17,18 +17,11 @@ class OCIa(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
-    random_state : int, None or numpy.random.Generator
-        For METIS; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         Device of the similarities; METIS runs on the host.
 
@@ -55,19 +48,8 @@ class OCIa(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.weights, self.imbalance = n_clusters, weights, imbalance
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    weights: Any = None
+    imbalance: float = 0.03
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return Coupled(self.weights), METIS(self.imbalance, self.random_state)

@@ -1,12 +1,10 @@
 """PD: local search for the partition with the smallest sum of Mirkin distances to all clusterings."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MirkinSearch, Partitioner
 
 
-class PD(Consensus):
+class PD(Seeded):
     """Partition difference: minimise the number of pairs of objects on which consensus and clusterings disagree.
 
     The search starts at the result of k-means in label space (QMI), and moves one row at a time while this lowers the
@@ -15,18 +13,12 @@ class PD(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     n_init : int
         Number of starts of k-means.
     max_iter : int
         The most sweeps over all rows.
-    random_state : int, None or numpy.random.Generator
-        For k-means; the same seed gives the same labels, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, which move as a whole.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -53,19 +45,8 @@ class PD(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_init: int = 5,
-        max_iter: int = 100,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_init, self.max_iter = n_clusters, n_init, max_iter
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    n_init: int = 5
+    max_iter: int = 100
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, MirkinSearch(self.n_init, self.max_iter, self.random_state)

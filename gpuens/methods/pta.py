@@ -1,8 +1,6 @@
 """PTA: linkage of distinct rows, which are similar if their probability trajectories are similar."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Linkage
 from gpuens.partition import CompleteLinkage, EvenLinkage, Partitioner, SingleLinkage
 from gpuens.runtime import checks
 from gpuens.similarity import Measure, Propagated
@@ -10,7 +8,7 @@ from gpuens.similarity import Measure, Propagated
 LINKAGES = {"average": EvenLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
 
 
-class PTA(Consensus):
+class PTA(Linkage):
     """Probability trajectory accumulation: linkage of rows, which are similar if random walks from them are similar.
 
     A walk follows the strongest co-associations of each distinct row. Each row counts once in the linkage, for any
@@ -20,23 +18,11 @@ class PTA(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000, optional
         Number of steps of a walk; None means √G / 2 for G distinct rows, limited to 1 … 20.
     n_neighbors : int ≥ 1, optional
         Number of strongest links that a row keeps, plus those tied with the last; None means √G / 2 in the same limits.
     linkage : {"average", "single", "complete"}
-    distance_threshold : float > 0, optional
-        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
-    min_size : int, float or "auto", optional
-        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
-        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
-        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
-        cut; 1 with `distance_threshold`.
-    reduction : optional
-        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
         For the co-associations only; walks run on the CPU.
 
@@ -58,22 +44,9 @@ class PTA(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_steps: int | None = None,
-        n_neighbors: int | None = None,
-        linkage: str = "average",
-        distance_threshold: float | None = None,
-        min_size: int | float | str | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_steps, self.n_neighbors, self.linkage = n_clusters, n_steps, n_neighbors, linkage
-        self.distance_threshold, self.min_size = distance_threshold, min_size
-        self.reduction, self.device = reduction, device
+    n_steps: int | None = None
+    n_neighbors: int | None = None
+    linkage: str = "average"
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         link = LINKAGES[checks.check_choice(self.linkage, "linkage", LINKAGES)]

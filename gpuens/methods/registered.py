@@ -44,6 +44,6 @@ CONNECTED = ("eac", "lwea", "weac")  # methods that give connected clusters of o
 ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
 REGISTRY = Registry(
     "method",
-    "gpuens.methods.base:Consensus",
+    "gpuens.methods.base:Method",
     {method: f"gpuens.methods.{method.replace('-', '_')}:{estimator}" for method, estimator in _METHODS.items()},
 )

@@ -1,14 +1,12 @@
 """ROCK: agglomerative clustering by the numbers of common neighbours of objects."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.partition import ROCK as Merging
 from gpuens.partition import Partitioner
 from gpuens.similarity import LabelNeighbors, Measure
 
 
-class ROCK(Consensus):
+class ROCK(Method):
     """Robust clustering of categorical attributes, with the clusterings as attributes.
 
     Two objects are neighbours if the Jaccard similarity of their label sets, K / (2M - K) for K common labels, is at
@@ -18,14 +16,9 @@ class ROCK(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     threshold : float from 0 to .999999, optional
         θ; with .5, neighbours share two thirds of their labels. None means the Jaccard similarity for the mean number
         of common labels over all pairs of objects.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         Device of the counts of common neighbours; merging runs on the host.
 
@@ -50,16 +43,7 @@ class ROCK(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        threshold: float | None = None,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.threshold, self.reduction, self.device = n_clusters, threshold, reduction, device
+    threshold: float | None = None
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return LabelNeighbors(self.threshold), Merging(self.threshold)

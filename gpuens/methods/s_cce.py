@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuens import contingency
 from gpuens.labels.rows import Rows
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import MetaClusters, Partitioner
 from gpuens.runtime import checks
 from gpuens.similarity import CommonNeighbors, Coupled, Measure, Similarity
@@ -15,7 +15,7 @@ from gpuens.similarity.base import Features
 from gpuens.similarity.neighborhood import Neighborhoods
 
 
-class SCCE(Consensus):
+class SCCE(Seeded):
     """Soft coupled clustering ensemble: the similarity of objects is μ IaOSO + (1 - μ) CCOSO (§7).
 
     If the base clusterings agree (μ near 1), common neighbours have little weight. The similarity of clusters is the
@@ -25,9 +25,6 @@ class SCCE(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     mu : float in [0, 1], optional
         None means the consistency of the base clusterings: their mean pairwise adjusted Rand index, or 0 if negative.
     threshold : float in [0, 1], optional
@@ -37,11 +34,6 @@ class SCCE(Consensus):
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
-    random_state : int, None or numpy.random.Generator
-        For METIS; the same seed gives the same labels.
-    reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -63,21 +55,10 @@ class SCCE(Consensus):
     """
 
     cost = "G²"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        mu: float | None = None,
-        threshold: float | None = None,
-        weights: Any = None,
-        imbalance: float = 0.03,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.mu, self.threshold, self.weights = n_clusters, mu, threshold, weights
-        self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
+    mu: float | None = None
+    threshold: float | None = None
+    weights: Any = None
+    imbalance: float = 0.03
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         cut = MetaClusters(self.imbalance, self.random_state, others="similarity")

@@ -6,13 +6,13 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
-from gpuens.methods.base import Consensus, refuse_features, refuse_graph
+from gpuens.methods.base import Seeded, refuse_features, refuse_graph
 from gpuens.partition import Partitioner, SoftCorrespondence
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
 
 
-class SCEC(Consensus):
+class SCEC(Seeded):
     """Soft correspondence ensemble clustering: memberships of objects, and correspondences of base clusters.
 
     M (N, k) are the memberships of the objects in the k clusters of the consensus. S_h (k_h, k) are the correspondences
@@ -47,12 +47,9 @@ class SCEC(Consensus):
         Most iterations of each start.
     tol : float
         Iterations end when no membership changes by more than this.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same result, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by eq 6, not by similarity.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -112,24 +109,12 @@ class SCEC(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        init: Any = "kmeans",
-        n_init: int = 5,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.alpha, self.beta, self.init, self.n_init = n_clusters, alpha, beta, init, n_init
-        self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
-        self.device = device
+    alpha: float = 1.0
+    beta: float = 2.0
+    init: Any = "kmeans"
+    n_init: int = 5
+    max_iter: int = 100
+    tol: float = 1e-3
 
     def fit(
         self,

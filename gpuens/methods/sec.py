@@ -1,12 +1,10 @@
 """SEC: spectral clustering of the co-association matrix as weighted k-means in label space."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, SpectralKMeans
 
 
-class SEC(Consensus):
+class SEC(Seeded):
     """Spectral ensemble clustering: the normalised cut of the co-association matrix, which is never built.
 
     The cut is found by weighted k-means of the rows b_x of B. Object x has the weight w_x = Σ_m |cluster of x in m|,
@@ -15,19 +13,13 @@ class SEC(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     n_init, max_iter : int
         Number of starts of k-means, and most iterations of each.
     tol : float
         A start ends when the objective falls by at most this share of its value.
-    random_state : int, None or numpy.random.Generator
-        The same seed gives the same labels, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to the nearest centre.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -56,20 +48,9 @@ class SEC(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_init: int = 10,
-        max_iter: int = 20,
-        tol: float = 1e-5,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_init, self.max_iter, self.tol = n_clusters, n_init, max_iter, tol
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    n_init: int = 10
+    max_iter: int = 20
+    tol: float = 1e-5
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, SpectralKMeans(self.n_init, self.max_iter, self.tol, self.random_state)

@@ -9,7 +9,7 @@ from gpuens.evidence.joins import of_rows as joins_of
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.methods.base import Consensus, Parts
+from gpuens.methods.base import Method, Parts, Seeded
 from gpuens.methods.lopsided import warn_of_lopsided
 from gpuens.methods.registered import REGISTRY
 from gpuens.neighbors.domains import find_domains, groups_with_labels, profile_rule, warn_of_lost_classes
@@ -27,7 +27,19 @@ MOST_STEPS = 1000  # a walk that long forgets where it began
 LEAST_REGIONS = 32  # smallest default number of regions
 
 
-class Spatial(Consensus):
+class Domains:
+    """Attributes of a fitted `Spatial`."""
+
+    potts_: float
+    effective_members_: float
+    smoothed_labels_: Any
+    regions_: np.ndarray
+    graph_: Graph | None
+    _memberships: np.ndarray | None
+    _joins: Joins | None
+
+
+class Spatial(Domains, Seeded):
     """Domains of objects that have neighbours: cells of a tissue, pixels, fields, papers that cite each other.
 
     The labels around each object are averaged by a walk of `steps` steps on the graph. Objects with similar averages
@@ -110,36 +122,19 @@ class Spatial(Consensus):
     """
 
     reduction = None
-    potts_: float
-    effective_members_: float
-    smoothed_labels_: Any
-    regions_: np.ndarray
-    graph_: Graph | None
-    _memberships: np.ndarray | None
-    _joins: Joins | None
     cost = "G M k"
+    method: Any = METHOD
+    steps: int = STEPS
+    regions: int | str | None = "auto"
+    refine: bool = True
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        method: Any = METHOD,
-        steps: int = STEPS,
-        regions: int | str | None = "auto",
-        refine: bool = True,
-        random_state: Any = 0,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.method, self.steps, self.regions = n_clusters, method, steps, regions
-        self.refine, self.random_state, self.device = refine, random_state, device
-
-    def _method(self) -> Consensus:
+    def _method(self) -> Method:
         """Return the estimator of the method, with the number of clusters and the seed of this one."""
         if isinstance(self.method, str):
-            method: Consensus = named(self.method, REGISTRY.all(), "method")
+            method: Method = named(self.method, REGISTRY.all(), "method")
             if "random_state" in method._get_param_names() and "random_state" not in self.method:
                 method.set_params(random_state=self.random_state)
-        elif isinstance(self.method, Consensus):
+        elif isinstance(self.method, Method):
             method = type(self.method)(**self.method.get_params(deep=False))
         else:
             raise TypeError(f"method must be a name, such as 'lwgp', or an estimator, not {checks.shown(self.method)}.")
@@ -324,7 +319,7 @@ def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: A
     return None if graph is None else Graph.of(graph, n_objects, index)
 
 
-def _reads_shares(kind: type[Consensus]) -> bool:
+def _reads_shares(kind: type[Method]) -> bool:
     """Return whether the partitioner of a method reads shares."""
     try:
         return kind()._resolved_parts()[1].takes_shares

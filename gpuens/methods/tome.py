@@ -1,13 +1,11 @@
 """TOME: normalised cut of objects that are similar if a path through stable clusters of near objects joins them."""
 
-from typing import Any
-
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Seeded
 from gpuens.partition import NormalizedCut, Partitioner
 from gpuens.similarity import Measure, RefinedPaths
 
 
-class TOME(Consensus):
+class TOME(Seeded):
     """Two-level-refined co-association with path-based transformation, for clusters of any shape.
 
     Two objects of a cluster are more similar if they are near in the features, and unstable clusters have less weight.
@@ -17,13 +15,8 @@ class TOME(Consensus):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.suggestion` gives.
     n_init : int
         Number of starts of the final k-means.
-    random_state : int, None or numpy.random.Generator
-        For the final k-means; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None means core groups. Objects with equal rows stay together: distances
         between rows are means over their objects.
@@ -50,18 +43,7 @@ class TOME(Consensus):
     """
 
     cost = "N², G³"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_init: int = 10,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.n_init, self.random_state = n_clusters, n_init, random_state
-        self.reduction, self.device = reduction, device
+    n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:
         return RefinedPaths(), NormalizedCut(self.n_init, self.random_state)

@@ -12,7 +12,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.labels.values import find_values
 from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, named
-from gpuens.methods.base import Consensus, Parts
+from gpuens.methods.base import Parts, Seeded
 from gpuens.partition import NamedVotes, Partition, Partitioner, Votes
 from gpuens.partition.naming import count_votes
 from gpuens.runtime import checks
@@ -20,7 +20,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
 
 
-class Voting(Consensus):
+class Voting(Seeded):
     """Voting of the clusterings: an object gets the label with most votes; a missing label has no vote.
 
     With ``vocabulary="shared"`` the clusterings are answers of annotators or programs that take their names from one
@@ -50,12 +50,9 @@ class Voting(Consensus):
     no_answer : str or list of str
         For a shared vocabulary, words for no answer, in any capitals: a list, or a text with commas between the words.
         They are missing labels, as are empty texts.
-    random_state : int, None or numpy.random.Generator
-        For k-means in label space; the same seed gives the same labels, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by the votes of their clusters.
-    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
@@ -104,24 +101,12 @@ class Voting(Consensus):
     """
 
     cost = "G M k"
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        voting: str = "plurality",
-        reference: Any = None,
-        max_iter: int = 10,
-        vocabulary: str = "own",
-        ties: str = "unknown",
-        no_answer: str | list[str] = NO_ANSWER,
-        random_state: Any = 0,
-        reduction: Any = None,
-        device: str = "auto",
-    ) -> None:
-        self.n_clusters, self.voting, self.reference, self.max_iter = n_clusters, voting, reference, max_iter
-        self.vocabulary, self.ties, self.no_answer = vocabulary, ties, no_answer
-        self.random_state, self.reduction, self.device = random_state, reduction, device
+    voting: str = "plurality"
+    reference: Any = None
+    max_iter: int = 10
+    vocabulary: str = "own"
+    ties: str = "unknown"
+    no_answer: str | list[str] = NO_ANSWER
 
     def _parts(self) -> tuple[None, Partitioner]:
         checks.check_choice(self.vocabulary, "vocabulary", ("own", "shared"))

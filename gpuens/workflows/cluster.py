@@ -18,7 +18,7 @@ from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
-    from gpuens.methods.base import Consensus
+    from gpuens.methods.base import Method
 
 # kinds of base clusterings that accept features in chunks, and that can continue after a stop
 BY_LANDMARKS = ("mixed", "landmark")
@@ -38,7 +38,7 @@ def cluster(
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
     client: Any = None,
-) -> "Consensus":
+) -> "Method":
     """Make many clusterings of objects by their features; return the fitted estimator of the consensus.
 
     By default, landmarks give base clusterings of two kinds, which follow clusters of any shape, and LWGP cuts the
@@ -218,7 +218,7 @@ def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
         raise ValueError("client is not for kind='leiden'; leave it out.")
 
 
-def _refuse_features(X: Any, estimator: "Consensus", method: str) -> None:
+def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
     """Raise an error if the method needs features of another form."""
     if estimator.needs_features and chunked(X):
         raise TypeError(

@@ -26,7 +26,7 @@ from gpuens.similarity.mapping import points_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gpuens.methods.base import Consensus
+    from gpuens.methods.base import Method
 
 SCORES_OF_TRUTH = ("nmi", "nmi_max", "ari", "accuracy")
 SCORES = ("anmi", "ecs", "item_consensus", "silhouette", *SCORES_OF_TRUTH)
@@ -213,12 +213,12 @@ def chosen(methods: Any) -> list[str]:
     return names
 
 
-def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
+def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Method":
     """Return the estimator of the method ``name``, with the default parameters of the method."""
     kind = REGISTRY.load(name)
     own = kind._get_param_names()
     given = {"random_state": random_state, "device": device}
-    estimator: Consensus = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
+    estimator: Method = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
     return estimator
 
 

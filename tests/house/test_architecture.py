@@ -18,7 +18,7 @@ import pytest
 from conftest import NOT_HERE, close_figures
 
 import gpuens
-from gpuens.methods.base import Consensus
+from gpuens.methods.base import Method
 from gpuens.runtime import checks
 
 ROOT = Path(gpuens.__file__).parent
@@ -205,14 +205,18 @@ def test_every_module_can_be_imported_under_another_name():
 # --- the public interface ---------------------------------------------------------------------------------------------
 
 
-FRAMES = ("gpuens.methods.base", "gpuens.methods.spatial")  # estimators that take any method
+FRAMES = (
+    "gpuens.methods.base",
+    "gpuens.methods.combination",
+    "gpuens.methods.spatial",
+)  # estimators that take any method
 
 
 def estimators():
     """Return every public estimator class that a module of gpuens.methods defines."""
     files = [importlib.import_module(module) for module in MODULES if module.startswith("gpuens.methods.")]
     classes = [thing for file in files for thing in vars(file).values() if inspect.isclass(thing)]
-    found = {kind for kind in classes if issubclass(kind, Consensus) and not kind.__name__.startswith("_")}
+    found = {kind for kind in classes if issubclass(kind, Method) and not kind.__name__.startswith("_")}
     return {kind for kind in found if kind.__module__ not in FRAMES}
 
 

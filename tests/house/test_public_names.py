@@ -39,7 +39,7 @@ def test_every_kind_of_name_is_listed(public_names):
     names = public_names.public_names()
     assert {f"gpuens.{name}" for name in ge.__all__} - names.keys() == set()
     assert names["gpuens.metrics.vi"] == "(a, b, *, sample_weight=None)"
-    assert names["gpuens.Consensus.confidence_"] == names["gpuens.workflows.choice.Choice.suggested"] == ""
+    assert names["gpuens.methods.base.Method.confidence_"] == names["gpuens.workflows.choice.Choice.suggested"] == ""
     assert "coordinates=None" in names["gpuens.Spatial.fit"]
     assert "gpuens.EAC.fit" not in names  # Consensus has it
     assert [name for name in names if "._" in name and name != "gpuens.__version__"] == []
