@@ -37,7 +37,7 @@ from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_sh
 from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
-from gpuens.labels import bit_tables, incidence
+from gpuens.labels import encoding, incidence
 from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
@@ -317,16 +317,20 @@ def test_tables_of_labels(n, n_words, order, dtype, device):
     labels = random_labels(n, 6, 31 * n_words, missing=0.2 * (n > 1), seed=n)
     labels = np.asarray(LABELLED[dtype](labels).T, order=order)
     on_device = devices.namespace(device).asarray(labels, order=order)
-    expected = bit_tables.mark_labels(labels, n_words)
-    found = bit_tables.mark_labels(on_device, n_words, device=device)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(on_host(one), other, strict=True)
-    for codes in (np.uint8, np.uint16, np.uint32):
-        np.testing.assert_array_equal(
-            on_host(bit_tables.write_codes(on_device, *found, codes, device=device)),
-            bit_tables.write_codes(labels, *expected, codes),
-            strict=True,
-        )
+    tables, ranks = encoding.mark_labels(on_device, n_words, device=device)
+    has_bit = (labels >= 0) & (labels < 32 * n_words) & (labels % 1 == 0)
+    missing = (labels == -1) | (labels != labels)
+    values = [np.unique(column[inside]) for column, inside in zip(labels, has_bit, strict=True)]
+    for table, column_values in zip(on_host(tables), values, strict=True):
+        bits = np.unpackbits(table[:-1].view(np.uint8), bitorder="little")
+        np.testing.assert_array_equal(np.flatnonzero(bits), column_values)
+    flags = missing.any(axis=1) + 2 * (~has_bit & ~missing).any(axis=1)
+    np.testing.assert_array_equal(on_host(tables)[:, -1], flags)
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        codes = on_host(encoding.write_codes(on_device, tables, ranks, dtype, device=device))
+        for column, inside, column_values, column_codes in zip(labels, has_bit, values, codes.T, strict=True):
+            expected = np.where(inside, np.searchsorted(column_values, column), np.iinfo(dtype).max).astype(dtype)
+            np.testing.assert_array_equal(column_codes, expected, strict=True)
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
