@@ -20,7 +20,8 @@ extern "C" __global__ void common_prefixes(const CODE* rows, i32* out, i64 n_row
 // n_des = 0: the members are all leaves of z, whose distances are exact.
 // room: the number of members for which a block has scratch memory.
 // The best member has the least radius << 40 | representative, which allows 2^24 clusterings and 2^40 rows.
-extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, const i64* children, const i64* first_leaf,
+extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, const i64* children,
+                                         const i64* first_leaf,
                                          const i64* last_leaf, i64* representatives, i32* radii, i64* members,
                                          i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
     __shared__ i64 n_members;
@@ -29,7 +30,8 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
     CATree<CODE> tree{rows, n_rows, n_clusterings, starts, children};
     for (i64 z = from + blockIdx.x; z < to; z += gridDim.x) {
         if (threadIdx.x == 0)
-            n_members = n_des > 0 ? tree.members_of(z, n_des, radii, first_leaf, node_members) : last_leaf[z] - first_leaf[z] + 1;
+            n_members = n_des > 0 ? tree.members_of(z, n_des, radii, first_leaf, node_members)
+                                  : last_leaf[z] - first_leaf[z] + 1;
         __syncthreads();
         u64 best = ~0ull;
         for (i64 i = threadIdx.x; i < n_members; i += blockDim.x) {

@@ -1,5 +1,5 @@
-// Numbers in fixed point (gpuens/labels/incidence.py): whole multiples of a unit, whose sums do not depend on the order of
-// the addends. The unit of a column is a power of two so large that all sums of n of its numbers fit an i64.
+// Numbers in fixed point (gpuens/labels/incidence.py): whole multiples of a unit, whose sums do not depend on the order
+// of the addends. The unit of a column is a power of two so large that all sums of n of its numbers fit an i64.
 //
 //   largest_sizes   largest[c] = max_i |values[i, c]|, as its bits: sizes have the order of their bits
 //   fixed_point     unit[c] = 2^(e - 62) for the least e with n largest[c] < 2^e, whole[i, c] = values[i, c] / unit[c]
@@ -19,7 +19,8 @@ extern "C" __global__ void largest_sizes(const REAL* values, u64* largest, i64 n
         f64 other = __shfl_xor_sync(ALL_LANES, largest_size, by);
         largest_size = other > largest_size ? other : largest_size;
     }
-    if (threadIdx.x % 32 == 0 && largest_size > 0.0) atomicMax(&largest[blockIdx.y], (u64)__double_as_longlong(largest_size));
+    if (threadIdx.x % 32 == 0 && largest_size > 0.0)
+        atomicMax(&largest[blockIdx.y], (u64)__double_as_longlong(largest_size));
 }
 
 // One thread per number; the first block always runs, and writes the units.

@@ -3,8 +3,8 @@
 //
 //   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (common/histograms.h)
 
-// Adds row absorbed[p] of affinities (G, N_c) to row kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs.
-// One thread per element.
+// Adds row absorbed[p] of affinities (G, N_c) to row kept[p], for the last n_pairs (1,) of the first n_merges (1,)
+// pairs. One thread per element.
 extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, const i64* n_pairs,
                                             const i64* n_merges, i64 n_clusters, f64* affinities) {
     FOR_EACH(at, *n_pairs * n_clusters) {

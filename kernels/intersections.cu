@@ -9,8 +9,8 @@
 //
 // variants: CODE = u8 u16 u32; COUNT = u32 u64
 
-// A row of labels, read in words of 32 bits although the row may begin at any label. A word is shifted together from two
-// words in memory, so up to 4 bytes after it are read, too.
+// A row of labels, read in words of 32 bits although the row may begin at any label. A word is shifted together from
+// two words in memory, so up to 4 bytes after it are read, too.
 struct LabelWords {
     const u32* words;
     u32 skipped;  // bits of words[0] before the row

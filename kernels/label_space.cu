@@ -14,8 +14,8 @@
 // Writes the nearest centroid of each row, and its distance. One thread per row.
 //
 // units (1 + N_c, K): constant and cost in whole units, rounded down. A sum of units is below the distance by less than
-// M + 1 units. So only centroids within `slack` of the smallest sum so far are summed in float64, which most GPUs add 64
-// times more slowly.
+// M + 1 units. So only centroids within `slack` of the smallest sum so far are summed in float64, which most GPUs add
+// 64 times more slowly.
 extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const i32* units, i32 slack,
                                              const f64* cost, const f64* constant, i64* labels, f64* distances,
                                              i64 n_rows, i64 n_clusterings, i64 n_centroids) {
@@ -35,7 +35,8 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
             }
             for (int j = 0; j < TILE; ++j) smallest_units = min(smallest_units, sums[j]);
             u32 near = 0;
-            for (int j = 0; j < TILE; ++j) near |= (u32)(first + j < n_centroids && sums[j] - slack <= smallest_units) << j;
+            for (int j = 0; j < TILE; ++j)
+                near |= (u32)(first + j < n_centroids && sums[j] - slack <= smallest_units) << j;
             for (; near; near &= near - 1) {
                 i64 k = first + __ffs(near) - 1;
                 f64 sum = constant[k];

@@ -6,7 +6,7 @@
 //   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one block per landmark
 //   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
 //   label_by_shares    labels[i] = argmax_c sum_s shares[i, s] towards[ids[i, s], c] + lift[c]; of equal ones, the
-//                      smaller c                                               up to 32 lanes per object, one per center
+//                      smaller c                                     up to 32 lanes per object, one per center
 //   add_shares         out[c, a] = sum_s sums[s, c, a] units[s]                                one thread per element
 //
 // ids, weights (N, K): the landmarks of each object, and the weights of its edges.
@@ -115,7 +115,8 @@ extern "C" __global__ void landmark_products(const i64* edges, const i64* object
     }
 }
 
-extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights, const f64* table, f64* out, i64 n_objects,
+extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights, const f64* table, f64* out,
+                                            i64 n_objects,
                                             i64 n_neighbors, i64 width) {
     FOR_EACH(at, n_objects * width) {
         i64 i = at / width, j = at % width;
@@ -126,8 +127,8 @@ extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights,
     }
 }
 
-// Scores are not negative. `changed` is increased by the number of labels that differ from those before, and sizes (k,) by
-// the number of objects of each center. sums (K, k, p): for each s, the shares of the objects of a center in each
+// Scores are not negative. `changed` is increased by the number of labels that differ from those before, and sizes (k,)
+// by the number of objects of each center. sums (K, k, p): for each s, the shares of the objects of a center in each
 // landmark, added in the units of whole (N, K), so that the order in which blocks add cannot change a bit.
 extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, const f64* towards, const f64* lift,
                                            const i64* added, i64* labels, u64* changed, u64* sums, u64* sizes,

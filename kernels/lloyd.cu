@@ -1,6 +1,7 @@
 // Parts of a step of Lloyd's iterations (gpuens/kmeans/lloyd.py) for B starts.
 //
-//   weigh_labels    hot[b, c, i] = weights[i] if labels[b, first + i] == c, otherwise 0: its products with points are sums
+//   weigh_labels    hot[b, c, i] = weights[i] if labels[b, first + i] == c, otherwise 0: products with points
+//                   are sums
 //   move_centers    moved[b, c] = total[b, c] / weight[b, c], squares[b, c] = (moved[b, c] - centers[b, c])^2
 //
 // labels (B, N), weights (N,), hot (B, k, n). centers, total, moved, squares (B, k, d), weight (B, k). One thread per

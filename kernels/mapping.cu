@@ -1,6 +1,7 @@
 // Mapping coefficients of objects from their reference sets (gpuens/similarity/mapping.py; ECRMC, eqs 6, 10, 11).
 //
-//   lambda_t = 1 - d_t / sum d,   rho[c] = sum of lambda_t over the references t in cluster c,   value[c] = rho[c] / sum rho
+//   lambda_t = 1 - d_t / sum d,   rho[c] = sum of lambda_t over the references t in cluster c
+//   value[c] = rho[c] / sum rho
 //
 // ids, distances (R, T): the references, nearest first; sums over references have this order. codes (M, N): labels.
 // clusters, values (R, n_places): clustering m of an object has min(T, k_m) places, which begin at firsts[m].

@@ -211,7 +211,8 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
                 const u32* row = tiles + (place / TILE * row_words + first) * TILE + place % TILE;
                 for (int s = 0; passes && s < n; ++s) {
                     for (u32 common = words[s].shared_with(row[s * TILE]); common; common &= common - 1)
-                        numerator += weights[bounding[s * PER_WORD + (__ffs(common) - 1) / BITS].cluster] * (WEIGHT)pairs;
+                        numerator += weights[bounding[s * PER_WORD + (__ffs(common) - 1) / BITS].cluster] *
+                                     (WEIGHT)pairs;
                 }
             }
             f64 similarity = (f64)numerator / (f64)(pairs * n_clusterings);
@@ -225,7 +226,8 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
             for (int first_word = 0; first_word < n_words; first_word += 32) {
                 const u32* lane_reach = reach + first_word + lane;
                 u32 segments = 0;
-                if (first_word + lane < n_words) segments = at_least(low, lane_reach, n_words) & ~at_least(high, lane_reach, n_words);
+                if (first_word + lane < n_words)
+                    segments = at_least(low, lane_reach, n_words) & ~at_least(high, lane_reach, n_words);
                 while (unsigned wanting = __ballot_sync(ALL_LANES, segments != 0)) {
                     int source = __ffs(wanting) - 1, before = floor;
                     int t = (first_word + source) * 32 + __ffs(__shfl_sync(ALL_LANES, segments, source)) - 1;

@@ -21,10 +21,12 @@ extern "C" __global__ void neighborhood_bits(const CODE* rows, const CODE* cols,
         if (q < n_cols) {
             i32 sum = coupled_sum(row, col, n_cols, offsets, starts, units, n_clusterings);
             near = sum >= surely;
-            if (!near && sum >= hardly)
-                near = coupled_sum(row, col, n_cols, offsets, starts, values, n_clusterings) / (f64)n_clusterings >= theta;
+            if (!near && sum >= hardly) {
+                f64 exact = coupled_sum(row, col, n_cols, offsets, starts, values, n_clusterings);
+                near = exact / (f64)n_clusterings >= theta;
+            }
         }
-        unsigned found = __ballot_sync(ALL_LANES, near);
-        if (at % 32 == 0) bits[word] = found;
+        unsigned word_bits = __ballot_sync(ALL_LANES, near);
+        if (at % 32 == 0) bits[word] = word_bits;
     }
 }

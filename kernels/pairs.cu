@@ -1,7 +1,8 @@
 // Histograms of pairs of objects, by the number of clusterings in which their labels match (and that label both
 // objects).
 //
-//   pair_histogram    bins[sum_m step [both labelled] + [same label]] += n_g n_h, or n_g (n_g - 1) / 2 for g = h, g <= h
+//   pair_histogram    bins[sum_m step [both labelled] + [same label]] += n_g n_h for g < h,
+//                     or n_g (n_g - 1) / 2 for g = h
 //   drawn_histogram   the same for given pairs of rows, each counted once
 //
 // codes (M, G): the labels of one clustering side by side. counts (G,): objects per row.
@@ -16,7 +17,8 @@
 __device__ inline i64 both_labelled(CODE a, CODE b) { return a != MISSING(CODE) && b != MISSING(CODE); }
 
 // A tile is ROWS x blockDim.x pairs of rows, one thread per column; tiles below the diagonal are skipped.
-extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, u64* bins, i64 n_rows, i64 n_clusterings,
+extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, u64* bins, i64 n_rows,
+                                          i64 n_clusterings,
                                           i64 step, i64 n_bins, int in_shared) {
     extern __shared__ u64 shared[];
     __shared__ CODE labels[AT_ONCE][ROWS];
@@ -57,7 +59,8 @@ extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, 
 }
 
 // One thread per pair.
-extern "C" __global__ void drawn_histogram(const CODE* codes, const i64* first, const i64* second, u64* bins, i64 n_pairs,
+extern "C" __global__ void drawn_histogram(const CODE* codes, const i64* first, const i64* second, u64* bins,
+                                           i64 n_pairs,
                                            i64 n_rows, i64 n_clusterings, i64 step, i64 n_bins, int in_shared) {
     extern __shared__ u64 shared[];
     SharedSums<u64> sums(shared, n_bins);

@@ -43,8 +43,8 @@ extern "C" __global__ void nearer_squares(const f64* own, const f64* weights, co
 
 // potentials (B, t): sums of `spent`. One thread per start and point.
 extern "C" __global__ void keep_best(const i64* places, const f64* potentials, const f64* squares, const f64* spent,
-                                     i64* chosen, f64* potential, f64* nearest, f64* weighted, i64 n_starts, i64 n_drawn,
-                                     i64 n_points, i64 c, i64 n_centers) {
+                                     i64* chosen, f64* potential, f64* nearest, f64* weighted, i64 n_starts,
+                                     i64 n_drawn, i64 n_points, i64 c, i64 n_centers) {
     FOR_EACH(at, n_starts * n_points) {
         i64 b = at / n_points, i = at % n_points, best = b * n_drawn;
         for (i64 candidate = best + 1; candidate < (b + 1) * n_drawn; ++candidate)

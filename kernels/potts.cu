@@ -3,14 +3,17 @@
 //   update_memberships   q[i, k] = 2^(s_k - max s) / sum_j 2^(s_j - max s),
 //                        s_k = tau lookups[row_of[i], k] + beta sum_j w_ij q[j, k];  labels[i] = argmax_k q[i, k]
 //   sum_memberships      shares[g, k] = sum over the objects i of row g of round(scale q[i, k])
-//   pseudo_likelihood    derivatives of sum_i (beta sum_k q[i, k] f_ik - log2 sum_k 2^(beta f_ik)), f_ik = sum_j w_ij q[j, k]
+//   pseudo_likelihood    derivatives of sum_i (beta sum_k q[i, k] f_ik - log2 sum_k 2^(beta f_ik)),
+//                        f_ik = sum_j w_ij q[j, k]
 //   sum_squares          sum over g, k of round(scale shares[g, k] residuals[g, k]^2)
 //
-// memberships q (N, k); the graph in CSR format: starts (N + 1,), heads and weights. Sums over neighbours are taken in the
-// order of the graph, as on the CPU; sums over objects and rows are in fixed point, so that their order cannot change a bit.
+// memberships q (N, k); the graph in CSR format: starts (N + 1,), heads and weights. Sums over neighbours are taken in
+// the order of the graph, as on the CPU; sums over objects and rows are in fixed point, so that their order cannot
+// change a bit.
 
 // The sum over the neighbours of object i of weight times membership in class k.
-__device__ inline f64 field(const i64* starts, const i32* heads, const f64* weights, const f64* memberships, i64 i, i64 k,
+__device__ inline f64 field(const i64* starts, const i32* heads, const f64* weights, const f64* memberships, i64 i,
+                            i64 k,
                             i64 width) {
     f64 sum = 0.0;
     for (i64 e = starts[i]; e < starts[i + 1]; ++e) sum += weights[e] * memberships[heads[e] * width + k];
@@ -55,8 +58,10 @@ extern "C" __global__ void sum_memberships(const f64* memberships, const i64* me
     }
 }
 
-// One thread per object, of n that are selected; fields (n, 2 k) are scratch. Blocks add their sums to derivatives (2,).
-extern "C" __global__ void pseudo_likelihood(const i64* objects, const i64* starts, const i32* heads, const f64* weights,
+// One thread per object, of n that are selected; fields (n, 2 k) are scratch. Blocks add their sums to derivatives
+// (2,).
+extern "C" __global__ void pseudo_likelihood(const i64* objects, const i64* starts, const i32* heads,
+                                             const f64* weights,
                                              const f64* memberships, f64 beta, f64 scale, f64* fields,
                                              u64* derivatives, i64 n_selected, i64 width) {
     extern __shared__ u64 shared[];

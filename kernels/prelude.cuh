@@ -1,5 +1,5 @@
-// Text that is put before every kernel file, after the text of common/: sums in shared memory, and a list that the lanes
-// of a warp keep best first.
+// Text that is put before every kernel file, after the text of common/: sums in shared memory, and a list that the
+// lanes of a warp keep best first.
 
 // A grid-stride loop over 0 ... n - 1.
 #define FOR_EACH(i, n) \
@@ -52,7 +52,8 @@ struct WarpList {
     f64 similarity;
     u64 tie;
 
-    __device__ WarpList(int room_) : lane(threadIdx.x % 32), room(room_), listed(0), id(-1), similarity(0.0), tie(NO_HASH) {}
+    __device__ WarpList(int room_)
+        : lane(threadIdx.x % 32), room(room_), listed(0), id(-1), similarity(0.0), tie(NO_HASH) {}
 
     __device__ bool full() const { return listed == room; }
     __device__ f64 last_similarity() const { return __shfl_sync(ALL_LANES, similarity, room - 1); }

@@ -1,7 +1,8 @@
 // Reference sets (gpuens/similarity/reference_sets.py): squared distances from some objects to all objects, and the
 // nearest of these.
 //
-//   squared_distances   out[i, j] = sum_d (x[d, first + i] - x[d, j])^2, in the order of the features; -1 for j = first + i
+//   squared_distances   out[i, j] = sum_d (x[d, first + i] - x[d, j])^2, in the order of the features;
+//                       -1 for j = first + i
 //   nearest_objects     the n_kept objects with the smallest out[i, j] >= 0 in ascending order; of equal ones, the
 //                       smaller j first                                                             one warp per object
 //

@@ -26,9 +26,10 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
     }
 }
 
-// Merges the histogram of absorbed[p] into that of kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs. The
-// result is written behind the first `used` entries of the arena, and absorbed[p] keeps no entries. One warp per pair: the
-// position of an entry is the number of entries of both regions before it, where a cluster of both regions counts once.
+// Merges the histogram of absorbed[p] into that of kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs.
+// The result is written behind the first `used` entries of the arena, and absorbed[p] keeps no entries. One warp per
+// pair: the position of an entry is the number of entries of both regions before it, where a cluster of both regions
+// counts once.
 extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs,
                                             const i64* n_merges, i32* clusters, i32* counts, i64* start, i64* length,
                                             i64* size, i64* used) {
@@ -120,8 +121,9 @@ __device__ int parts_of(i64 n_queries, int n_runs, i64 busy) {
 //
 //   reach(tile) / unit / M,   reach(tile) = sum_c unit w_c (share of c in the query) (ceiling of c in the tile)
 //
-// One block per query, or where queries are few (fewer than `busy`) several: each has a part of the tiles, 32 at a turn, and
-// writes a list of its own. join_lists makes one list of them; the total order makes it independent of the parts.
+// One block per query, or where queries are few (fewer than `busy`) several: each has a part of the tiles, 32 at a
+// turn, and writes a list of its own. join_lists makes one list of them; the total order makes it independent of the
+// parts.
 //   - its threads compute the bounds of the tiles;
 //   - its warps score the regions of the promising tiles, one lane per entry;
 //   - its first warp computes the exact similarity of the regions that pass, and holds the list.
@@ -243,8 +245,9 @@ extern "C" __global__ void search_regions(
                             f64 similarity = 0.0;
                             if (first + lane < offers) {
                                 r = offer_id[first + lane];
-                                similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
-                                                   : similarity_of(histograms, weighting, a, r);
+                                similarity = whole
+                                                 ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
+                                                 : similarity_of(histograms, weighting, a, r);
                             }
                             u64 tie = pair_hash(a, r);
                             list.insert_each(list.admits(similarity, tie) && r >= 0, r, similarity, tie);
@@ -256,8 +259,8 @@ extern "C" __global__ void search_regions(
                             last = max(last, __longlong_as_double(last_of_others));
                         }
                         if (lane == 0 && last > 0.0) {
-                            // The two bounds are below the value of the last entry, of this part or of another, by more than the
-                            // rounding of scores, sizes and products.
+                            // The two bounds are below the value of the last entry, of this part or of another, by more
+                            // than the rounding of scores, sizes and products.
                             shared_least = (f32)max(0.0, last * lowered);
                             shared_floor = bounded ? shared_least
                                                    : (f32)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
@@ -282,8 +285,8 @@ extern "C" __global__ void search_regions(
     if (work) atomicAdd(compared, work);
 }
 
-// Makes the list of each query from the lists of its parts, if it has several. Arguments as of search_regions. One warp per
-// query.
+// Makes the list of each query from the lists of its parts, if it has several. Arguments as of search_regions. One warp
+// per query.
 extern "C" __global__ void join_lists(const i64* queries, const i64* numbers, i64 tile, int n_listed, i64 busy,
                                       i64* lasts, const i32* found_ids, const f64* found_similarities, i32* ids,
                                       f64* similarities, f64* bound, u64* bound_hash) {

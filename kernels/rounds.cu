@@ -17,8 +17,8 @@
 enum { COUNTS, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
-// does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One
-// thread per region.
+// does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions.
+// One thread per region.
 extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing, const i64* length, i64* nearest,
                                    f64* nearest_similarity, i64* partner, i64* unknown, const i32* ids,
                                    const f64* similarities, const f64* bound, const u64* bound_hash, i64* counts) {
@@ -167,10 +167,10 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
 }
 
-// Finds the height and the wait of each merge of this round, the last n_pairs (1,) of the first n_merges (1,) merges: its
-// similarity, at most the heights of the merges of its parts; and the largest hash of the merge and of all merges within it
-// at the same height, for which it waits. of_region, wait_of_region (G,): those of the last merge of each region, infinity
-// before the first. One thread per merge.
+// Finds the height and the wait of each merge of this round, the last n_pairs (1,) of the first n_merges (1,) merges:
+// its similarity, at most the heights of the merges of its parts; and the largest hash of the merge and of all merges
+// within it at the same height, for which it waits. of_region, wait_of_region (G,): those of the last merge of each
+// region, infinity before the first. One thread per merge.
 extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, const f64* merged_at, const i64* n_pairs,
                                         const i64* n_merges, f64* of_region, u64* wait_of_region, f64* of_merge,
                                         u64* wait_of_merge) {
@@ -185,8 +185,8 @@ extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, co
     }
 }
 
-// A slice of a histogram, laid out for look-ups. For each 32 adjacent clusters: a bit per cluster that has an entry, and
-// the number of entries before them.
+// A slice of a histogram, laid out for look-ups. For each 32 adjacent clusters: a bit per cluster that has an entry,
+// and the number of entries before them.
 #define SLICE 256  // words
 
 struct __align__(8) Entries {
@@ -303,8 +303,10 @@ extern "C" __global__ void update_lists(
         nearest[a] = UNKNOWN;
         Tolerance tolerance = {slack, margin, nothing};
         f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // share of a's objects that it had before the merge
-        Bound of_union = union_bound({bound[a], bound_hash[a]}, {bound[b], bound_hash[b]}, share, !n_clusterings, tolerance);
-        if (first_dropped) of_union = raised_bound(of_union, {dropped_similarity, dropped_tie}, !n_clusterings, tolerance);
+        Bound of_union = union_bound({bound[a], bound_hash[a]}, {bound[b], bound_hash[b]}, share, !n_clusterings,
+                                     tolerance);
+        if (first_dropped)
+            of_union = raised_bound(of_union, {dropped_similarity, dropped_tie}, !n_clusterings, tolerance);
         bound[a] = of_union.similarity;
         bound_hash[a] = of_union.tie;
     }

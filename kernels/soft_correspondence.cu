@@ -50,6 +50,7 @@ extern "C" __global__ void label_correspondences(const CODE* codes, const i64* o
         cells.pour(missing_sums, n_known, n_cells);
     } else {
         for (i64 g = first; g < n_rows; g += rows_at_once)
-            atomicAdd(labels[g] == MISSING(CODE) ? &missing_sums[d] : &sums[labels[g] * width + d], (u64)values[g * width + d]);
+            atomicAdd(labels[g] == MISSING(CODE) ? &missing_sums[d] : &sums[labels[g] * width + d],
+                      (u64)values[g * width + d]);
     }
 }

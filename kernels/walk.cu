@@ -2,10 +2,11 @@
 //
 //   walk_step   out[i, c] = round((s[i, c] + sum_j w_ij s[j, c]) / (1 + sum_j w_ij)),   j the neighbours of i
 //
-// shares (N, C) in whole units, at most 2^15. Sums in float32, in the order of the neighbours, as on the CPU: the object
-// itself first. One thread per share.
+// shares (N, C) in whole units, at most 2^15. Sums in float32, in the order of the neighbours, as on the CPU: the
+// object itself first. One thread per share.
 
-extern "C" __global__ void walk_step(const i64* starts, const i32* heads, const f32* weights, const u16* shares, u16* out,
+extern "C" __global__ void walk_step(const i64* starts, const i32* heads, const f32* weights, const u16* shares,
+                                     u16* out,
                                      i64 n_rows, i64 width) {
     FOR_EACH(at, n_rows * width) {
         i64 i = at / width, c = at % width;

@@ -1,5 +1,6 @@
 // The names of the types, and the code of a missing label. All of common/ is text for both devices: C++ includes it
-// (cpu/common.h), and the loader of kernels puts it before each kernel, which has no #include (gpuens/runtime/kernels.py).
+// (cpu/common.h), and the loader of kernels puts it before each kernel, which has no #include
+// (gpuens/runtime/kernels.py).
 //
 // All indices are i64: a product of two everyday sizes can exceed 2^31.
 

@@ -1,5 +1,5 @@
-// Exponentials and logarithms by polynomials and exact steps, the same bits on every processor: the functions of CUDA, of
-// NumPy and of C libraries differ in their last bits.
+// Exponentials and logarithms by polynomials and exact steps, the same bits on every processor: the functions of CUDA,
+// of NumPy and of C libraries differ in their last bits.
 
 // The nearest whole number, by a floor that compilers vectorise.
 BOTH i32 rounded(f64 x) {
@@ -35,8 +35,8 @@ BOTH f64 series(f64 y) {
     return sum;
 }
 
-// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64. The power is
-// set to 0 by a mask of its bits: from a choice of two results, compilers make a branch, and then no vectors.
+// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64. The
+// power is set to 0 by a mask of its bits: from a choice of two results, compilers make a branch, and then no vectors.
 BOTH f64 power_of_two(f64 x) {
     i32 exponent = rounded(x);
     f64 y = (x - exponent) * 0.6931471805599453;
@@ -80,8 +80,8 @@ BOTH f64 logarithm(f64 x) {
     return (f64)e + ratio * sum;
 }
 
-// e^x within 1 unit in the last place: e^x = 2^n e^r with |r| <= ln 2 / 2. The high part of ln 2 has 32 bits, so that its
-// product with n is exact; `lost` is the rounding error of r.
+// e^x within 1 unit in the last place: e^x = 2^n e^r with |r| <= ln 2 / 2. The high part of ln 2 has 32 bits, so that
+// its product with n is exact; `lost` is the rounding error of r.
 BOTH f64 exponential(f64 x) {
     if (!(x > -745.2)) return x != x ? x : 0.0;
     if (x > 709.8) x = 709.8;  // e^709.8 is infinite already

@@ -1,7 +1,7 @@
 // Histograms of regions and their similarities (gpuens/partition/linkage/regions.py).
 
-// The histograms of all regions in one arena: that of region r has entries start[r] ... start[r] + length[r] - 1, clusters in
-// ascending order and counts. Region r has size[r] objects.
+// The histograms of all regions in one arena: that of region r has entries start[r] ... start[r] + length[r] - 1,
+// clusters in ascending order and counts. Region r has size[r] objects.
 struct Histograms {
     const i32* clusters;
     const i32* counts;
@@ -52,7 +52,8 @@ struct Weighting {
     i64 n_columns, n_clusterings;
 };
 
-// The average similarity of two regions, the same bits for a and b as for b and a: sums over the clusters in ascending order.
+// The average similarity of two regions, the same bits for a and b as for b and a: sums over the clusters in ascending
+// order.
 template <typename Weight>
 BOTH f64 similarity_of(const Histograms& of, const Weighting<Weight>& by, i64 a, i64 b) {
     if (of.length[a] > of.length[b] || (of.length[a] == of.length[b] && a > b)) {

@@ -1,5 +1,5 @@
-// The total order of pairs of regions (gpuens/partition/linkage/order.py): larger similarities first; of equal ones, the
-// smaller hash first.
+// The total order of pairs of regions (gpuens/partition/linkage/order.py): larger similarities first; of equal ones,
+// the smaller hash first.
 
 #define NO_HASH (~0ull)  // a hash that is ordered after every pair of the same similarity
 

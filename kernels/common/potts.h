@@ -1,5 +1,6 @@
-// The part of one object in the first two derivatives of the log pseudo-likelihood of a Potts model (kernels/potts.cu), from its
-// memberships and the sums over its neighbours' memberships, `fields` (k,), which are overwritten; powers (k,) are scratch.
+// The part of one object in the first two derivatives of the log pseudo-likelihood of a Potts model (kernels/potts.cu),
+// from its memberships and the sums over its neighbours' memberships, `fields` (k,), which are overwritten; powers (k,)
+// are scratch.
 struct Derivatives {
     f64 slope, curvature;
 };

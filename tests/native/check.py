@@ -108,11 +108,11 @@ FAULTS = {
     ),
     "table of few cells without bits": Fault(
         "asan", "intersections.cpp", "contingency/intersections.cpp",
-        "few && marked.both(i, j)", "few && !weights && marked.bits.rows",
+        "is_small && marked.both(i, j)", "is_small && !weights && marked.bits.rows",
         "tables_of_seeds(60)",
     ),
     "memory that nobody has written": Fault(
-        "asan", "results differ", "labels/products.cpp", "std::fill(own, own + n, 0.0);", "",
+        "asan", "results differ", "labels/products.cpp", "std::fill(block, block + n, 0.0);", "",
         "row_sums(codes, offsets, np.ones(600))",
     ),
     "race": Fault(

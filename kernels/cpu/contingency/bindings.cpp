@@ -19,7 +19,8 @@ void bind_contingency(nb::module_& m) {
     m.def("sums_of_squares", &sums_of_squares, "cells"_a, "sums"_a, run());
     m.def("informations", &informations, "cells"_a, "terms"_a, run());
     m.def("unevenness", &unevenness, "cells"_a, "results"_a, run());
-    m.def("shares_of_cells", &shares_of_cells, "cells"_a, "labels"_a, "k"_a, "times"_a, "one"_a, "means"_a, "sums"_a, run());
+    m.def("shares_of_cells", &shares_of_cells, "cells"_a, "labels"_a, "k"_a, "times"_a, "one"_a, "means"_a, "sums"_a,
+          run());
     m.def("entropy_terms", &entropy_terms, "one"_a, "terms"_a, run());
     m.def("add_entropies", &add_entropies, "cells"_a, "offsets"_a, "one"_a, "terms"_a, "times"_a, "of_rows"_a,
           "of_columns"_a, run());

@@ -1,5 +1,5 @@
-// The uncertainty of clusters from the cells of their tables (gpuens/contingency/entropies.py), in units of 1 / one: sums of
-// whole numbers, in any order.
+// The uncertainty of clusters from the cells of their tables (gpuens/contingency/entropies.py), in units of 1 / one:
+// sums of whole numbers, in any order.
 #include "runtime/parallel.h"
 #include "contingency/primitives.h"
 

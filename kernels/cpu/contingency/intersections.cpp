@@ -17,12 +17,14 @@ namespace {
 
 constexpr i64 CELLS_AT_ONCE = 32'768;  // cells counted before they are used; a single table may have more
 constexpr i64 OBJECTS_AT_ONCE = 256;   // objects whose cells are computed before any cell is added to
-constexpr i64 MARKED_CELLS = 200;      // cells up to which a table is counted by bits; beyond, counting object by object is quicker
-constexpr i64 WORDS = 384;             // words of each cluster compared at a time, so that they stay in the smallest cache
+// cells up to which a table is counted by bits; beyond, counting object by object is quicker
+constexpr i64 MARKED_CELLS = 200;
+// words of each cluster compared at a time, so that they stay in the smallest cache
+constexpr i64 WORDS = 384;
 constexpr i64 SCANNED = 16;            // counts scanned in the time of sorting one number
 
-// Add each object to cell a * k_b + b of a flat table; missing labels go, without a branch, to its last cell. Numbers of
-// cells are found for many objects at once, and are of a type that may be half as long as that of the cells.
+// Add each object to cell a * k_b + b of a flat table; missing labels go, without a branch, to its last cell. Numbers
+// of cells are found for many objects at once, and are of a type that may be half as long as that of the cells.
 template <typename Cell, typename Code, typename Count>
 void count_objects(Count* flat, const Code* a, const Code* b, i64 n, Cell k_a, Cell k_b, const Count* weights) {
     Cell cells[OBJECTS_AT_ONCE], nowhere = k_a * k_b;
@@ -78,7 +80,8 @@ struct Marked {
         });
     }
 
-    // Whether both clusterings have bits. A table of few cells is no proof of that: one cluster beside 150 has 150 cells.
+    // Whether both clusterings have bits. A table of few cells is no proof of that: one cluster beside 150 has 150
+    // cells.
     bool both(i64 i, i64 j) const { return first[i] >= 0 && first[j] >= 0; }
 
     const u64* of(i64 m) const { return bits[first[m]]; }
@@ -114,7 +117,8 @@ public:
         i64 room = std::max(std::min(pair, n), std::min(CELLS_AT_ONCE, pair * k.size));
         dense = std::max(std::min(pair, 4 * n), largest) + 1;
         table.resize(dense);
-        for (auto* part : {&rows, &columns}) part->resize(room + 1);  // an empty cell may be written behind the last one
+        // an empty cell may be written behind the last one
+        for (auto* part : {&rows, &columns}) part->resize(room + 1);
         counts.resize(room + 1);
     }
 

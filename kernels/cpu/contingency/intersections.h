@@ -11,7 +11,8 @@ namespace gpuens {
 // Cells starts[p] ... starts[p + 1] - 1 of rows, columns and counts are those of clusterings `i` and `first + p`.
 template <typename Count>
 struct Cells {
-    RECORD(Cells, (i64, i), (i64, first), (Vector<const i64>, starts), (Vector<const i64>, rows), (Vector<const i64>, columns),
+    RECORD(Cells, (i64, i), (i64, first), (Vector<const i64>, starts), (Vector<const i64>, rows),
+           (Vector<const i64>, columns),
            (Vector<const Count>, counts));
     std::shared_ptr<void> memory;  // owner of the arrays, reused for the next cells
 

@@ -12,13 +12,14 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 LOOKED_UP = 256;  // objects up to which logarithms are looked up: for more, differences of these are too rough
+// objects up to which logarithms are looked up: for more, differences of these are too rough
+constexpr i64 LOOKED_UP = 256;
 constexpr i64 ROOMY = 4;        // cells for each object, up to which the share of a cell is looked up in a whole table
 
 f64 nats(f64 x) { return 0.6931471805599453 * logarithm(x); }
 
-// The natural logarithm of n objects, from a table made at the first call: not when the module is loaded, by instructions that
-// the processor may lack.
+// The natural logarithm of n objects, from a table made at the first call: not when the module is loaded, by
+// instructions that the processor may lack.
 f64 logarithm_of_few(i64 n) {
     static const auto logarithms = [] {
         std::array<f64, LOOKED_UP + 1> table{};
@@ -86,7 +87,8 @@ void informations(AnyCells cells, Matrix<f64> terms) {
             for (i64 t = start; t < stop; ++t)
                 shared += (f64)of.counts[t] *
                           logarithm_of_ratio(of.counts[t], total, of_rows[of.rows[t]], of_columns[of.columns[t]]);
-            each_sum(of.rows.data + start, n, of_rows, [&](Count sum) { ++n_rows, entropies[0] += entropy_of(sum, total); });
+            each_sum(of.rows.data + start, n, of_rows,
+                     [&](Count sum) { ++n_rows, entropies[0] += entropy_of(sum, total); });
             each_sum(of.columns.data + start, n, of_columns,
                      [&](Count sum) { ++n_columns, entropies[1] += entropy_of(sum, total); });
             f64* row = terms[p];
@@ -149,7 +151,8 @@ void shares_of_cells(AnyCells cells, Codes<Matrix> labels, Vector<const i64> k, 
                 if (roomy)
                     sums[x] += whole[row * k_j + column];
                 else
-                    sums[x] += units[std::lower_bound(columns + begins[row], columns + begins[row + 1], column) - columns];
+                    sums[x] +=
+                        units[std::lower_bound(columns + begins[row], columns + begins[row + 1], column) - columns];
             }
         });
     }, cells, labels);

@@ -1,7 +1,7 @@
 // Histograms of pairs of objects by the clusterings that put both into one cluster (kernels/pairs.cu).
 //
-// A table has, for 64 rows, one in each lane, what each label adds to the bin of a pair of rows: a row of labels that adds up
-// rows of the table finds the bins of 64 pairs at a time.
+// A table has, for 64 rows, one in each lane, what each label adds to the bin of a pair of rows: a row of labels that
+// adds up rows of the table finds the bins of 64 pairs at a time.
 #include "evidence/primitives.h"
 #include "linkage/comparisons.h"
 #include "runtime/parallel.h"
@@ -86,7 +86,8 @@ private:
                     std::copy(unequal, unequal + LANES, table.data() + cluster * LANES);
             }
             for (i64 j = 0; j < width; ++j)
-                if (i64 cluster_of_row = first + rows[begin + j][m]; cluster_of_row != missing) table[cluster_of_row * LANES + j] = equal;
+                if (i64 cluster_of_row = first + rows[begin + j][m]; cluster_of_row != missing)
+                    table[cluster_of_row * LANES + j] = equal;
         }
     }
 
@@ -95,7 +96,8 @@ private:
         const i64* sizes = counts.data + begin;
         auto n_objects = (Count)sizes[j];
         bins[bin_of[j] * TURNS] += n_objects * (n_objects - 1) / 2;
-        for (i64 earlier = 0; earlier < j; ++earlier) bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * n_objects;
+        for (i64 earlier = 0; earlier < j; ++earlier)
+            bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * n_objects;
     }
 
     // The pairs of a row and all rows of the block, which is whole: others have no later rows.

@@ -32,7 +32,8 @@ struct Rows {
 
     // Write `factor` times row i of the product with `now`, minus `same` times row i, minus that row of `before`.
     template <int N>
-    [[gnu::always_inline]] inline void step(i64 i, i64 first, f64 factor, f64 same, const Block& now, const Block& before,
+    [[gnu::always_inline]] inline void step(i64 i, i64 first, f64 factor, f64 same, const Block& now,
+                                            const Block& before,
                                             Block& next) const {
         Register<f64> sums[N] = {};
         i64 left = first * IN_REGISTER<f64>;

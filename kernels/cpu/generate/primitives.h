@@ -23,7 +23,8 @@ void landmark_products(Codes<Matrix> ids, Matrix<const f32> squares, f64 sigma, 
 using Entries = std::tuple<Grown<i64>, Grown<i32>, Grown<f64>>;
 Entries entries_of(Matrix<const f64> matrix, Vector<const f64> scale);
 
-// vectors (p, width) become T(2 A / cut - 1) vectors for the matrix A of these entries and the Chebyshev polynomial T of the degree.
+// vectors (p, width) become T(2 A / cut - 1) vectors for the matrix A of these entries and the Chebyshev polynomial T
+// of the degree.
 void chebyshev(Vector<const i64> starts, Vector<const i32> columns, Vector<const f64> values, f64 cut, i64 degree,
                Matrix<f64> vectors);
 

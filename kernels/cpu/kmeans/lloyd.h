@@ -3,8 +3,8 @@
 // A cloud of points has
 //
 //   n(), labels()                    the number of points, and the center of each
-//   label(centers, sums)             label the points by their nearest centers, and write their sums (k, d + 1), of which
-//                                    the last column is of weights; return how many labels have changed
+//   label(centers, sums)             label the points by their nearest centers, and write their sums (k, d + 1), the
+//                                    last column of weights; return the number of labels that changed
 //   square(x, centers)               the squared distance of a point to its center
 //   weight(x), coordinate(x, j)      of a point, as `sums` count it
 //   center(sum, weight, j)           coordinate j of a center that is not empty
@@ -20,7 +20,8 @@
 
 namespace gpuens {
 
-constexpr f64 NOTHING = 1e-24;       // a squared distance that may be only a rounding error, if no coordinate is above 1
+// a squared distance that may be only a rounding error, if no coordinate is above 1
+constexpr f64 NOTHING = 1e-24;
 constexpr i64 BETWEEN_LOOKS = 1024;  // points
 
 // Give each empty cluster the point that is farthest from its current center; of equal ones, the first. A point at its

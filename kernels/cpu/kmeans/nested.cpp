@@ -1,8 +1,8 @@
 // k-means of points without weights, in the frame of a sample of them (gpuens/kmeans/nested.py).
 //
-// The best of the float32 scores |c|² / 2 - c · x belongs to the nearest center, unless several centers may have the best
-// one within the bound on rounding errors; then squared distances in float64 decide. So no label depends on the rounding
-// of products, and they are summed by fused multiplications and additions where the processor has them.
+// The best of the float32 scores |c|² / 2 - c · x belongs to the nearest center, unless several centers may have the
+// best one within the bound on rounding errors; then squared distances in float64 decide. So no label depends on the
+// rounding of products, and they are summed by fused multiplications and additions where the processor has them.
 #include "kmeans/lloyd.h"
 #include "kmeans/primitives.h"
 #include "runtime/lanes.h"

@@ -1,8 +1,8 @@
 // k-means++ (gpuens/kmeans/plus_plus.py): each further center is the best of several points, drawn in proportion to the
 // squared distance from the centers so far.
 //
-// Sums over points are taken point by point. Several candidates are compared at once, so that their sums do not wait for
-// each other. Distances to candidates are not kept; those to the best candidate are computed again.
+// Sums over points are taken point by point. Several candidates are compared at once, so that their sums do not wait
+// for each other. Distances to candidates are not kept; those to the best candidate are computed again.
 #include "kmeans/primitives.h"
 #include "runtime/lanes.h"
 #include "runtime/parallel.h"

@@ -24,8 +24,8 @@ void descend_weighted(Reals<Matrix> points, Vector<const i64> counts, f64 enough
 void best_of_starts(Reals<Matrix> points, Vector<const i64> counts, Matrix<const i64> first_centers, f64 enough,
                     i64 most_iterations, Matrix<f64> centers, Vector<i64> labels);
 
-// nested.cpp. points (n, d); around (d, n or more), in the frame (scale, mean). labels (n,) change; returns the number of
-// labels that changed.
+// nested.cpp. points (n, d); around (d, n or more), in the frame (scale, mean). labels (n,) change; returns the number
+// of labels that changed.
 using Frame = std::tuple<f64, Vector<const f64>>;
 i64 nearest_of_sample(Reals<Matrix> points, Matrix<const f32> around, Frame frame, Matrix<const f64> centers,
                       Vector<i64> labels);

@@ -1,5 +1,5 @@
-// Labels become codes through a table for each clustering (gpuens/labels/encoding.py). A slot is 1 + the label: the first is
-// "missing", the last has all other labels.
+// Labels become codes through a table for each clustering (gpuens/labels/encoding.py). A slot is 1 + the label: the
+// first is "missing", the last has all other labels.
 #include "runtime/parallel.h"
 #include "labels/primitives.h"
 
@@ -10,11 +10,12 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 NEAR = 1 << 14;        // bytes of labels that the smallest cache holds, where those of an object are side by side
+// bytes of labels that the smallest cache holds, where those of an object are side by side
+constexpr i64 NEAR = 1 << 14;
 constexpr u32 NO_CODE = 4294967295;  // cut to any type, its largest code
 
-// Call `work(m, first, own, n)` for n objects of clustering m, from `first` on, in the order of the memory; `own(i)` is the
-// label of one.
+// Call `work(m, first, own, n)` for n objects of clustering m, from `first` on, in the order of the memory; `own(i)` is
+// the label of one.
 template <typename Label, typename Work>
 void in_memory_order(const Strided<Label>& labels, Work&& work) {
     i64 step = labels.column_step;

@@ -31,8 +31,8 @@ void cluster_sums(Codes<Matrix> codes, Vector<const i64> offsets, Numbers<Vector
 void label_histograms(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> weights,
                       Vector<const i64> labels, Matrix<i64> counted);
 
-// codes.cpp. labels (M, N); table (M, slots): marks, zeros before, which become codes. values (N_c,), n_values (M,): the
-// labels of each clustering, one after the other. Codes (M, N) of odd clusterings are not written.
+// codes.cpp. labels (M, N); table (M, slots): marks, zeros before, which become codes. values (N_c,), n_values (M,):
+// the labels of each clustering, one after the other. Codes (M, N) of odd clusterings are not written.
 void mark_slots(const Labels& labels, Matrix<u32> table);
 void number_slots(Matrix<u32> table, Vector<i64> values, Vector<i64> n_values);
 void write_codes(const Labels& labels, Matrix<const u32> table, Vector<const bool> is_odd,

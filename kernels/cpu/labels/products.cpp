@@ -1,7 +1,8 @@
-// Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label (kernels/products.cu).
+// Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label
+// (kernels/products.cu).
 //
-// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. Sums over a row follow the order of
-// the clusterings.
+// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. Sums over a row follow the
+// order of the clusterings.
 #include "runtime/parallel.h"
 #include "labels/primitives.h"
 
@@ -13,7 +14,8 @@ namespace gpuens {
 constexpr i64 AT_ONCE = 1024;  // rows whose sums a cache holds while clusterings are added
 constexpr i64 WIDE = 32, NARROW = 4;  // columns of a table that are added up at once
 constexpr i64 POINTS = 8;      // points whose lengths are computed side by side
-constexpr i64 N_PARTIAL_SUMS = 4;  // independent sums: consecutive rows hit the same cluster, so one sum would stall on its latency
+// independent sums: consecutive rows hit the same cluster, so one sum would stall on its latency
+constexpr i64 N_PARTIAL_SUMS = 4;
 
 void row_sums(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const f64> values, Vector<f64> sums) {
     std::visit([&](auto of) {
@@ -98,7 +100,8 @@ static void add_clusters(const Code* labels, Vector<const Number> values, i64 k,
     i64 part = values.size / N_PARTIAL_SUMS;
     for (i64 g = 0; g < part; ++g)
         for (i64 p = 0; p < N_PARTIAL_SUMS; ++p)
-            if (Code label = labels[g + p * part]; label != MISSING(Code)) partial[p * k + label] += values[g + p * part];
+            if (Code label = labels[g + p * part]; label != MISSING(Code))
+                partial[p * k + label] += values[g + p * part];
     for (i64 g = N_PARTIAL_SUMS * part; g < values.size; ++g)
         if (labels[g] != MISSING(Code)) partial[labels[g]] += values[g];
     for (i64 c = 0; c < k; ++c) sums[c] += (partial[c] + partial[k + c]) + (partial[2 * k + c] + partial[3 * k + c]);

@@ -43,7 +43,9 @@ struct General {
     template <typename Put>
     void clear(Query&, i64, Put&&) const {}
 
-    f32 floor(const Query& query, f64 similarity) const { return (f32)((similarity - margin) * query.to_score - slack); }
+    f32 floor(const Query& query, f64 similarity) const {
+        return (f32)((similarity - margin) * query.to_score - slack);
+    }
     f64 similarity(const Query&, i64 a, i64 r, i64) const { return similarity_of(of, by, a, r); }
 
     template <i64 WIDTH, typename Score>
@@ -54,7 +56,8 @@ struct General {
     bool open(f32) const { return false; }
 };
 
-// Similarities over the clusterings that label both: bounds of the numerator, against the floor times bounds of the denominator.
+// Similarities over the clusterings that label both: bounds of the numerator, against the floor times bounds of the
+// denominator.
 template <typename Weight>
 struct Observed {
     Histograms of;
@@ -79,7 +82,8 @@ struct Observed {
             put(c, (f32)((f64)bounding[c] * ((f64)of.counts[e] / (f64)of.size[a])));
             query.dense[c] = of.counts[e];
         }
-        query.to_score = std::max(0.0, 1.0 - 4e-6 - 2.4e-7 * (f64)of.length[a]);  // 1 minus the rounding of float32 sums
+        // 1 minus the rounding of float32 sums
+        query.to_score = std::max(0.0, 1.0 - 4e-6 - 2.4e-7 * (f64)of.length[a]);
     }
     template <typename Put>
     void clear(Query& query, i64 a, Put&& put) const {
@@ -99,7 +103,8 @@ struct Observed {
     }
 
     template <i64 WIDTH, typename Score>
-    void score(i64 r, i64 place, Score&& score_entries, f32* sums, const f32* floors, f32* needed, f32* smallest) const {
+    void score(i64 r, i64 place, Score&& score_entries, f32* sums, const f32* floors, f32* needed,
+               f32* smallest) const {
         f32 denominators[WIDTH];
         score_entries(of.start[r], first_of[place], sums);
         score_entries(first_of[place], of.start[r] + of.length[r], denominators);
@@ -109,8 +114,8 @@ struct Observed {
         }
     }
 
-    // Whether ties with the bound are: if no clustering labels objects of both the query and some region, a union of that
-    // region can have the similarity of the bound, and another name.
+    // Whether ties with the bound are: if no clustering labels objects of both the query and some region, a union of
+    // that region can have the similarity of the bound, and another name.
     bool open(f32 smallest) const { return smallest <= 0.0f; }
 };
 
@@ -240,9 +245,11 @@ i64 GeneralScorer::search(Vector<const i64> queries, State& state) {
 }
 
 template <typename Weight>
-ObservedScorer<Weight>::ObservedScorer(const Regions& regions_, Matrix<const Weight> weights_, Vector<const f32> bounding_,
+ObservedScorer<Weight>::ObservedScorer(const Regions& regions_, Matrix<const Weight> weights_,
+                                       Vector<const f32> bounding_,
                                        i64 n_clusterings_, const Shortlists& lists_, const Report& searched_)
-    : AllPairs(lists_, searched_), regions(regions_), weights(weights_), bounding(bounding_), n_clusterings(n_clusterings_) {
+    : AllPairs(lists_, searched_), regions(regions_), weights(weights_), bounding(bounding_),
+      n_clusterings(n_clusterings_) {
     f64 slack = 4.0 * std::numeric_limits<f64>::epsilon() * (f64)(weights.columns + 8);
     tolerance = {std::is_same_v<Weight, i64> ? 0.0 : slack, 0.0, 0.0};
 }

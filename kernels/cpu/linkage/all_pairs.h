@@ -1,17 +1,18 @@
 // Searches over all pairs of regions, for two similarities whose bounds would exclude too few tiles.
 //
-// Any symmetric S. The average similarity of regions A and R is p_A' S p_R. Every region keeps its affinities V_R = M S n_R, which
-// add up when regions merge; the similarity is sum_c n_A[c] V_R[c] / (|A| |R| M), one look-up for each entry of A, the region
-// with fewer entries.
+// Any symmetric S. The average similarity of regions A and R is p_A' S p_R. Every region keeps its affinities V_R = M S
+// n_R, which add up when regions merge; the similarity is sum_c n_A[c] V_R[c] / (|A| |R| M), one look-up for each entry
+// of A, the region with fewer entries.
 //
-// Observed clusterings. The similarity is sum_c w_c n_A[c] n_R[c] / sum_m lambda_m p_A[m] p_R[m], where p_A[m] counts the objects of A
-// that clustering m labels; 0 if no clustering labels both objects of any pair. That with a union is the mediant of those with its
-// parts and lies between them, so that average linkage stays reducible. A clustering more for each has one cluster, of all
-// objects that it labels: a histogram holds n_A and then p_A, and histograms merge as for other similarities.
+// Observed clusterings. The similarity is sum_c w_c n_A[c] n_R[c] / sum_m lambda_m p_A[m] p_R[m], where p_A[m] counts
+// the objects of A that clustering m labels; 0 if no clustering labels both objects of any pair. That with a union is
+// the mediant of those with its parts and lies between them, so that average linkage stays reducible. A clustering more
+// for each has one cluster, of all objects that it labels: a histogram holds n_A and then p_A, and histograms merge as
+// for other similarities.
 //
-// A region is read once for up to 64 queries: the float32 tables of the queries lie side by side, so that an entry of a region is
-// used in up to four vectors. If a region may come before the last entry of a query's list, its similarity is computed again,
-// exactly and in a fixed order of summation.
+// A region is read once for up to 64 queries: the float32 tables of the queries lie side by side, so that an entry of a
+// region is used in up to four vectors. If a region may come before the last entry of a query's list, its similarity is
+// computed again, exactly and in a fixed order of summation.
 #pragma once
 
 #include "linkage/listed.h"
@@ -46,7 +47,8 @@ public:
 protected:
     AllPairs(const Shortlists& lists_, const Report& searched_) : lists(lists_), searched(searched_) {}
 
-    // Search for many queries in runs, between which Python hears of the progress of the first search, which is the longest.
+    // Search for many queries in runs, between which Python hears of the progress of the first search, which is the
+    // longest.
     template <typename Search>
     i64 in_runs(Vector<const i64> queries, Search&& search) {
         i64 compared = 0, length = std::max((i64)4096, (queries.size + 99) / 100);
@@ -69,7 +71,8 @@ class GeneralScorer : public AllPairs {
 public:
     static constexpr bool RATIO = false;
 
-    GeneralScorer(const Regions& regions_, Matrix<f64> affinities_, i64 n_clusterings, f64 margin, const Shortlists& lists_,
+    GeneralScorer(const Regions& regions_, Matrix<f64> affinities_, i64 n_clusterings, f64 margin,
+                  const Shortlists& lists_,
                   const Report& searched_);
 
     Tolerance tolerance;
@@ -92,9 +95,10 @@ class ObservedScorer : public AllPairs {
 public:
     static constexpr bool RATIO = true;
 
-    // weights (2, N_c + M): those of the numerator, 0 for the last M, and those of the denominator, 0 for the first N_c; bounding
-    // (N_c + M,): no smaller in the numerator, no larger in the denominator.
-    ObservedScorer(const Regions& regions_, Matrix<const Weight> weights_, Vector<const f32> bounding_, i64 n_clusterings_,
+    // weights (2, N_c + M): those of the numerator, 0 for the last M, and those of the denominator, 0 for the first
+    // N_c; bounding (N_c + M,): no smaller in the numerator, no larger in the denominator.
+    ObservedScorer(const Regions& regions_, Matrix<const Weight> weights_, Vector<const f32> bounding_,
+                   i64 n_clusterings_,
                    const Shortlists& lists_, const Report& searched_);
 
     Tolerance tolerance;

@@ -44,7 +44,8 @@ Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>
 
 // Rounds that begin with an uncounted search for all rows. scorer_of(regions, lists): the similarity.
 template <typename ScorerOf>
-Effort link_all_pairs(const LabelRows& rows, i64 n_listed, const Merges& sorted, const Report& report, ScorerOf&& scorer_of) {
+Effort link_all_pairs(const LabelRows& rows, i64 n_listed, const Merges& sorted, const Report& report,
+                      ScorerOf&& scorer_of) {
     i64 n = rows.counts.size;
     State state(span(first_numbers(n)));
     Regions regions(rows.columns, rows.offsets, rows.counts);
@@ -94,7 +95,8 @@ Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_li
     });
 }
 
-Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
+Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed,
+                     const Merges& sorted,
                      const Report& searched, const Report& report) {
     return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
         return link_all_pairs(rows, n_listed, sorted, report, [&](const Regions& regions, const Shortlists& lists) {

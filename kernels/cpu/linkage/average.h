@@ -50,17 +50,19 @@ using Effort = std::tuple<i64, i64, i64>;
 // Linkage of few rows under a diagonal S of weights (N_c,). exact: weights are 1, and float64 holds all sums.
 Effort link_few(LabelRows rows, Vector<const f64> weights, bool exact, const Merges& sorted);
 
-// Linkage under a diagonal S. lists: the rows' lists; a table of all pairs is used from the beginning if they have no room.
+// Linkage under a diagonal S. lists: the rows' lists; a table of all pairs is used from the beginning if they have no
+// room.
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report);
 
-// Linkage under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of a similarity.
-// `searched` is told how many of the first lists are made.
+// Linkage under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of
+// a similarity. `searched` is told how many of the first lists are made.
 Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_listed, const Merges& sorted,
                     const Report& searched, const Report& report);
 
 // Linkage over the clusterings that label both regions (all_pairs.h): the last n_clusterings of the rows.
-Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
+Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed,
+                     const Merges& sorted,
                      const Report& searched, const Report& report);
 
 }  // namespace gpuens

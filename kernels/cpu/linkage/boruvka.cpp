@@ -1,5 +1,5 @@
-// Rounds of Borůvka's algorithm (kernels/boruvka.cu): the best edge that leaves each component, in the total order, and the
-// components that these edges join. A component is named by its smallest row.
+// Rounds of Borůvka's algorithm (kernels/boruvka.cu): the best edge that leaves each component, in the total order, and
+// the components that these edges join. A component is named by its smallest row.
 #include <algorithm>
 
 #include "linkage/primitives.h"
@@ -36,7 +36,8 @@ void offer_tile(i64 start, Matrix<const f64> tile, Vector<const i64> component, 
             for (i64 r = first; r < end; ++r) any |= (component[r] != name) & (similarities[r] >= best);
             if (!any) continue;
             for (i64 r = first; r < end; ++r)
-                if (component[r] != name && similarities[r] >= edges.similarity[name]) offer(edges, name, start + i, r, similarities[r]);
+                if (component[r] != name && similarities[r] >= edges.similarity[name])
+                    offer(edges, name, start + i, r, similarities[r]);
         }
     }
 }

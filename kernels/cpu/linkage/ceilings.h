@@ -1,7 +1,7 @@
 // Ceilings: upper bounds of the similarity of a region with all regions of a tile.
 //
-// The ceiling of a cluster in a tile is the cluster's largest share in any region of the tile, in units of 1 / 255, rounded
-// up. So the similarity of region A with any region of tile t is at most
+// The ceiling of a cluster in a tile is the cluster's largest share in any region of the tile, in units of 1 / 255,
+// rounded up. So the similarity of region A with any region of tile t is at most
 //
 //   reach(A, t) / unit / M,   reach(A, t) = sum_c unit w_c (share of c in A) (ceiling of c in t)
 #pragma once

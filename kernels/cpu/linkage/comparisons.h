@@ -1,15 +1,16 @@
 // Comparisons of label rows and regions with many queries at a time.
 //
-// A table has a row for each cluster and 64 columns (lanes), one for each query. An entry is the weight of the cluster for
-// the query; with unit weights, it is 1 if the query has that label and 0 otherwise. Adding a label's table row to a vector
-// of 64 sums makes 64 comparisons, so a row of M labels takes M vector additions, whatever the weights. A missing label is a
-// cluster of its own with weight 0.
+// A table has a row for each cluster and 64 columns (lanes), one for each query. An entry is the weight of the cluster
+// for the query; with unit weights, it is 1 if the query has that label and 0 otherwise. Adding a label's table row to
+// a vector of 64 sums makes 64 comparisons, so a row of M labels takes M vector additions, whatever the weights. A
+// missing label is a cluster of its own with weight 0.
 //
-// For label rows, the sums are integers of 8 or 16 bits in 64 lanes; they are upper bounds of the scores (with unit weights,
-// they are the scores). Regions are histograms; each entry multiplies a row of a table of real numbers of 16 or 64 lanes.
-// The clusterings are divided into chunks, so that a chunk's part of the table fits the smallest cache, and rows are compared
-// chunk by chunk. A table that is only a little larger than that cache is not divided, so that sums stay in registers. If a
-// table of all clusters would be large, several smaller tables are filled one after another.
+// For label rows, the sums are integers of 8 or 16 bits in 64 lanes; they are upper bounds of the scores (with unit
+// weights, they are the scores). Regions are histograms; each entry multiplies a row of a table of real numbers of 16
+// or 64 lanes. The clusterings are divided into chunks, so that a chunk's part of the table fits the smallest cache,
+// and rows are compared chunk by chunk. A table that is only a little larger than that cache is not divided, so that
+// sums stay in registers. If a table of all clusters would be large, several smaller tables are filled one after
+// another.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,8 @@ struct Chunk {
 // Chunks of all clusterings, with one table each (chunks_of in gpuens/partition/linkage/comparisons.py).
 struct Chunks {
     RECORD(Chunks,
-           (Vector<const i64>, starts),   // (M + 1,): the first cluster of each clustering, one more each for missing labels
+           // (M + 1,): the first cluster of each clustering, one more each for missing labels
+           (Vector<const i64>, starts),
            (Vector<const i64>, chunks),   // the first clustering of each chunk, and the end
            (Vector<const i64>, tables));  // the first chunk of each table, and the end
 
@@ -92,8 +94,8 @@ template <int N, typename Code, typename Unit, typename Sum>
 
 }  // namespace comparing
 
-// Write the scores of `count` rows to sums (count, LANES), of the table's type or a wider one; row_of(i) is the row's labels.
-// The labels of clusterings after the first are added to the sums of the chunks before.
+// Write the scores of `count` rows to sums (count, LANES), of the table's type or a wider one; row_of(i) is the row's
+// labels. The labels of clusterings after the first are added to the sums of the chunks before.
 template <typename RowOf, typename Unit, typename Sum>
 void label_scores(i64 count, RowOf&& row_of, const i64* starts, Chunk chunk, const Unit* table, Sum* sums) {
     constexpr int N = comparing::AT_ONCE<Unit>;
@@ -111,13 +113,17 @@ void label_scores(i64 count, RowOf&& row_of, const i64* starts, Chunk chunk, con
 }
 
 // Whether 16 bits hold the sums of a region of `size` objects exactly.
-inline bool are_exact(i64 size, i64 n_clusterings, bool unit_weights) { return unit_weights && size * n_clusterings <= UNITS; }
+inline bool are_exact(i64 size, i64 n_clusterings, bool unit_weights) {
+    return unit_weights && size * n_clusterings <= UNITS;
+}
 
 // A factor by which a float32 total of n sums becomes an upper bound, despite rounding.
 inline f64 above_rounding(i64 n) { return 1.0 + 1e-6 + 1.2e-7 * (f64)n; }
 
-// Write a region's mean score for each lane to sums (FLOAT_LANES,), a bound: `length` entries, table (N_c, FLOAT_LANES).
-inline void histogram_scores(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table, f32* sums) {
+// Write a region's mean score for each lane to sums (FLOAT_LANES,), a bound: `length` entries, table (N_c,
+// FLOAT_LANES).
+inline void histogram_scores(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table,
+                             f32* sums) {
     Lanes<f32, FLOAT_LANES> even = {}, odd = {};  // two sums, so that consecutive additions are independent
     i64 e = 0;
     for (; e + 1 < length; e += 2) {
@@ -131,7 +137,8 @@ inline void histogram_scores(const i32* clusters, const i32* counts, i64 length,
 }
 
 // Write a region's mean scores in MANY vectors of lanes; table (N_c, MANY, FLOAT_LANES), sums (MANY, FLOAT_LANES).
-inline void scores_of_vectors(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table, f32* sums) {
+inline void scores_of_vectors(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table,
+                              f32* sums) {
     Lanes<f32, FLOAT_LANES> totals[MANY] = {};
     for (i64 e = 0; e < length; ++e)
         for (int v = 0; v < MANY; ++v)

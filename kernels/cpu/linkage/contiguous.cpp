@@ -1,19 +1,22 @@
 // Average linkage of neighbours: of all pairs of adjacent regions, the most similar pair merges, until no pair is left.
 //
-// A region A has n_A objects and sums a_c; the similarity of A and B is Σ_c w_c a_c b_c / (n_A n_B). Of equally similar pairs,
-// that with the smaller (larger rank, smaller rank) merges first, where a region's rank is a fixed hash of its smallest leaf.
-// For any fixed A, this is the order of the other regions' ranks (common/order.h has no such order).
+// A region A has n_A objects and sums a_c; the similarity of A and B is Σ_c w_c a_c b_c / (n_A n_B). Of equally similar
+// pairs, that with the smaller (larger rank, smaller rank) merges first, where a region's rank is a fixed hash of its
+// smallest leaf. For any fixed A, this is the order of the other regions' ranks (common/order.h has no such order).
 //
-// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were. Rounds
-// of reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a new stamp. A
-// region offers its best pair among the neighbours with smaller stamps, so that the later of two neighbours answers for
-// their pair. When an offered neighbour has changed, the region offers its next best pair; it need not look at neighbours that
-// changed after it, and a region is at most once in the queue for each of its stamps.
+// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were.
+// Rounds of reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a
+// new stamp. A region offers its best pair among the neighbours with smaller stamps, so that the later of two
+// neighbours answers for their pair. When an offered neighbour has changed, the region offers its next best pair; it
+// need not look at neighbours that changed after it, and a region is at most once in the queue for each of its stamps.
 //
 // A hub, a region of many neighbours, changes often, and must not compute all similarities each time:
-//   - similarities with neighbours are bounded. When A absorbs B, the sum of similarities of a neighbour C rises by at most
-//     Σ_c w_c b_c n_C max_c, where max_c is the largest value of an object, over the clusters c that occur outside A. These
-//     `drifts` are added up, and a bound is a constant minus what the drift was, so that the order of bounds never changes.
+//   - similarities with neighbours are bounded. When A absorbs B, the sum of similarities of a neighbour C rises by
+//     at most
+//     Σ_c w_c b_c n_C max_c, where max_c is the largest value of an object, over the clusters c that occur outside A.
+//     These
+//     `drifts` are added up, and a bound is a constant minus what the drift was, so that the order of bounds never
+//     changes.
 //   - neighbours that are equal, in their number of objects and in their sums, have one bound.
 // Bounds are whole numbers, so that their comparison is exact. Similarities of two hubs are computed at each change.
 #include <algorithm>
@@ -66,7 +69,8 @@ struct Pair {
     }
 };
 
-// Sums of a region's rows: a list of clusters, ascending, and their values, or for `columns` null an array of all clusters.
+// Sums of a region's rows: a list of clusters, ascending, and their values, or for `columns` null an array of all
+// clusters.
 template <typename Value>
 struct Sums {
     const i32* columns;
@@ -143,15 +147,16 @@ Item pop(std::vector<Item>& heap) {
 
 constexpr auto by_rank = [](const auto& one, const auto& other) { return one.first > other.first; };
 
-// Products with `whole` weights, which are 1, are exact where int64 holds them. Others are added up in float64, in the order of
-// the clusters.
+// Products with `whole` weights, which are 1, are exact where int64 holds them. Others are added up in float64, in the
+// order of the clusters.
 template <typename Value, bool whole>
 class Contiguous {
 public:
     Contiguous(const Neighbors& graph_, Vector<const i64> counts, const SparseRows<Value>& rows_,
                Vector<const f64> weights_)
         : n_leaves(counts.size), graph(graph_), rows(rows_), weights(weights_), stamp(n_leaves),
-          size(counts.begin(), counts.end()), unions(n_leaves), lists(n_leaves), hubs(n_leaves), collected_at(n_leaves, -1),
+          size(counts.begin(), counts.end()), unions(n_leaves), lists(n_leaves), hubs(n_leaves),
+          collected_at(n_leaves, -1),
           names(n_leaves), spread(weights.size) {
         std::iota(stamp.begin(), stamp.end(), 0);
         measure_clusters();
@@ -195,7 +200,8 @@ private:
         return is_leaf(a) ? function(row(a)) : function((Sums<i64>)unions[a]);
     }
 
-    // --- similarities ---------------------------------------------------------------------------------------------------
+    // --- similarities
+    // ---------------------------------------------------------------------------------------------------
 
     // The product of a list, or an array, and an array of regions that have so many pairs of objects.
     template <typename Other>
@@ -235,13 +241,15 @@ private:
             return owner.with_sums(b, [&](const auto& sums) {
                 // a list and an array, or two arrays: the entries of the list, if there is one
                 if (!sums.columns && scratch)
-                    return owner.with_sums(name, [&](const auto& region_sums) { return owner.product(region_sums, array_of(sums), n_pairs); });
+                    return owner.with_sums(name, [&](const auto& list) { return owner.product(list, array_of(sums),
+                                                                                              n_pairs); });
                 return owner.product(sums, array, n_pairs);
             });
         }
 
         Pair pair(i32 b) const {
-            return {owner.similarity_at(product(b), owner.size[name], owner.size[b]), owner.version(name), owner.version(b)};
+            return {owner.similarity_at(product(b), owner.size[name], owner.size[b]), owner.version(name),
+                    owner.version(b)};
         }
 
     private:
@@ -265,12 +273,14 @@ private:
         const i64* array;
     };
 
-    // --- offers ---------------------------------------------------------------------------------------------------------
+    // --- offers
+    // ---------------------------------------------------------------------------------------------------------
 
     // Offer the best pair of each leaf.
     void offer_leaves() {
         std::vector<Pair> best(n_leaves, nothing());
-        in_threads(n_leaves, (f64)graph.neighbors.size / (f64)std::max((i64)1, n_leaves) * SCORE_NS, [&](Ranges& ranges) {
+        in_threads(n_leaves, (f64)graph.neighbors.size / (f64)std::max((i64)1, n_leaves) * SCORE_NS,
+                   [&](Ranges& ranges) {
             std::vector<i64> scratch(weights.size);
             while (Range range = ranges.next())
                 for (i64 g = range.start; g < range.stop; ++g)
@@ -298,7 +308,8 @@ private:
     // The best pair with a neighbour of a smaller stamp.
     Pair best_older(i32 a, std::vector<i64>& scratch) const {
         Pair best = nothing();
-        auto is_older = [&](i32 b) { return stamp[b] >= 0 && stamp[b] < stamp[a]; };  // an absorbed one is in a later union
+        // an absorbed one is in a later union
+        auto is_older = [&](i32 b) { return stamp[b] >= 0 && stamp[b] < stamp[a]; };
         if (std::ranges::none_of(neighbors(a), is_older)) return best;
         Spread products(*this, a, scratch);
         for (i32 b : neighbors(a))
@@ -315,7 +326,8 @@ private:
         if (best.b.name >= 0) push(queue, best);
     }
 
-    // --- hubs -----------------------------------------------------------------------------------------------------------
+    // --- hubs
+    // -----------------------------------------------------------------------------------------------------------
 
     // Make region b a neighbour of the hub a.
     void join(i32 a, i32 b) {
@@ -341,7 +353,8 @@ private:
             bool is_valid = top.bound == group.bound && top.rank == group.rank;
             if (!is_valid || group.members.empty() || group.members.front().first != top.rank) {
                 pop(hub.bounds);
-                if (is_valid && !group.members.empty()) put_bound(hub, top.group);  // the group's best member has changed
+                // the group's best member has changed
+                if (is_valid && !group.members.empty()) put_bound(hub, top.group);
                 continue;
             }
             Version b = group.members.front().second;
@@ -390,7 +403,8 @@ private:
             if (is_new) hub.groups.emplace_back();
             else number = place->second;
             drop_changed(hub.groups[number]);
-            if (!hub.groups[number].members.empty() && !are_equal(b.name, hub.groups[number].members.front().second.name)) {
+            if (auto& members = hub.groups[number].members;
+                !members.empty() && !are_equal(b.name, members.front().second.name)) {
                 number = place->second = (i32)hub.groups.size();
                 hub.groups.emplace_back();
             }
@@ -443,7 +457,8 @@ private:
         });
     }
 
-    // --- merges ---------------------------------------------------------------------------------------------------------
+    // --- merges
+    // ---------------------------------------------------------------------------------------------------------
 
     void merge(i32 kept, i32 absorbed, i32 new_stamp) {
         listed.clear();
@@ -467,9 +482,12 @@ private:
         }
     }
 
-    // The hub of two regions before they merge, null if neither is one: that of more neighbours, which takes the other's.
+    // The hub of two regions before they merge, null if neither is one: that of more neighbours, which takes the
+    // other's.
     std::unique_ptr<Hub> united_hubs(i32 a, i32 b) {
-        auto n_neighbors = [&](i32 of) { return hubs[of] ? (i64)(hubs[of]->groups.size() + hubs[of]->arrivals.size()) : -1; };
+        auto n_neighbors = [&](i32 of) {
+            return hubs[of] ? (i64)(hubs[of]->groups.size() + hubs[of]->arrivals.size()) : -1;
+        };
         if (n_neighbors(a) < n_neighbors(b)) std::swap(a, b);
         if (!hubs[a]) return nullptr;
         hubs[a]->drift += drift_by(a, b);
@@ -544,7 +562,8 @@ private:
         listed_values.push_back(value);
     }
 
-    // --- drifts ---------------------------------------------------------------------------------------------------------
+    // --- drifts
+    // ---------------------------------------------------------------------------------------------------------
 
     // The totals of the clusters and their largest value per object, and a unit in which no bound overflows.
     void measure_clusters() {
@@ -591,7 +610,8 @@ private:
     std::vector<i32> stamp;
     std::vector<i64> size;
     std::vector<Union> unions;                 // regions above the leaves
-    std::vector<std::vector<i32>> lists;       // neighbours of each region but hubs, by names that may have been absorbed
+    // neighbours of each region but hubs, by names that may have been absorbed
+    std::vector<std::vector<i32>> lists;
     std::vector<std::unique_ptr<Hub>> hubs;
     std::vector<i32> collected_at, collected, listed;  // scratch of `collect`
     i32 n_collections = 0;

@@ -1,5 +1,5 @@
-// Merge lists (gpuens/partition/linkage/dendrogram.py). Merge i joins the regions kept[i] and absorbed[i] of n leaves; the
-// union is named kept[i].
+// Merge lists (gpuens/partition/linkage/dendrogram.py). Merge i joins the regions kept[i] and absorbed[i] of n leaves;
+// the union is named kept[i].
 #include "linkage/dendrogram.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ u64 ordered(f64 number) {
 // A merge in the order of a greedy algorithm: the most similar first; of equal ones, the smaller hash.
 struct Merge {
     f64 height;  // similarity of the merge, at most the heights of its parts
-    u64 largest_hash;    // the largest hash of the merge and of all merges within it at the same height, for which it waits
+    // the largest hash of the merge and of all merges within it at the same height, for which it waits
+    u64 largest_hash;
     i64 position;   // place in the caller's list of merges
 
     bool operator<(const Merge& other) const {
@@ -48,7 +49,8 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
         for (i64 part : parts)
             if (part >= 0) merge.height = std::min(merge.height, merges[part].height);
         for (i64 part : parts)
-            if (part >= 0 && merges[part].height == merge.height) merge.largest_hash = std::max(merge.largest_hash, merges[part].largest_hash);
+            if (part >= 0 && merges[part].height == merge.height)
+                merge.largest_hash = std::max(merge.largest_hash, merges[part].largest_hash);
         merges[i] = merge;
         made_by[kept[i]] = i;
         is_root[absorbed[i]] = false;

@@ -72,7 +72,8 @@ public:
 
 private:
     static constexpr i64 AT_ONCE = 4;       // pairs of regions compared in one loop
-    static constexpr i64 WORTH_LAYING = 3;  // similarities from which on writing a dense histogram costs less than it saves
+    // similarities from which on writing a dense histogram costs less than it saves
+    static constexpr i64 WORTH_LAYING = 3;
 
     struct Pair {
         i64 a, place, r;
@@ -126,8 +127,8 @@ private:
 
     Similarities<Weight> exact() const { return {regions, by.weights.data, by.n_clusterings}; }
 
-    // The regions that merged in this round and have most entries, as many as there is room for. These few regions are in many
-    // lists, and the regions that have these lists mostly have fewer entries.
+    // The regions that merged in this round and have most entries, as many as there is room for. These few regions are
+    // in many lists, and the regions that have these lists mostly have fewer entries.
     std::vector<i64> longest_merged(const State& state) const {
         const i64* length = Histograms(regions).length;
         std::vector<i64> merged;

@@ -75,7 +75,8 @@ private:
     // Write the list of a union from the lists of its two parts, and the bound of all regions outside both lists.
     void unite(i64 a) {
         i64 b = state.partner[a];
-        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // share of region a's objects that it had before the merge
+        // share of region a's objects that it had before the merge
+        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];
         Bound bound = union_bound(bound_of(a), bound_of(b), share, ratio, tolerance);
         pool(a, b);
         list.begin_over(a);

@@ -1,5 +1,5 @@
-// A locality-preserving order of label rows, as gpuens/partition/linkage/locality.py describes it: points of clusters by power
-// iterations on a sample of rows, then the points of all rows, halved repeatedly.
+// A locality-preserving order of label rows, as gpuens/partition/linkage/locality.py describes it: points of clusters
+// by power iterations on a sample of rows, then the points of all rows, halved repeatedly.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -32,10 +32,11 @@ void add(const f64* point, f64* sum) {
     for (int d = 0; d < DIMENSIONS; ++d) sum[d] += point[d];
 }
 
-// Call `work(i, point)` with the mean point of the clusters of each row i * step for i = start ... stop - 1; zeros for a row
-// without labels.
+// Call `work(i, point)` with the mean point of the clusters of each row i * step for i = start ... stop - 1; zeros for
+// a row without labels.
 template <typename Code, typename Work>
-void each_point(Matrix<const Code> columns, Vector<const i64> offsets, Matrix<f64> clusters, i64 start, i64 stop, i64 step,
+void each_point(Matrix<const Code> columns, Vector<const i64> offsets, Matrix<f64> clusters, i64 start, i64 stop,
+                i64 step,
                 Work&& work) {
     for (i64 first = start; first < stop; first += AT_ONCE) {
         f64 points[AT_ONCE][DIMENSIONS] = {}, n_labels[AT_ONCE] = {};
@@ -129,7 +130,8 @@ void halve(PlacedRow* rows, i64 n) {
             for (i64 p = start; p < stop; ++p) {
                 PlacedRow *begin = bound(p, n_parts), *end = bound(p + 1, n_parts);
                 int along = widest(begin, end - begin);
-                std::nth_element(begin, bound(2 * p + 1, 2 * n_parts), end, [&](const PlacedRow& a, const PlacedRow& b) {
+                std::nth_element(begin, bound(2 * p + 1, 2 * n_parts), end,
+                                 [&](const PlacedRow& a, const PlacedRow& b) {
                     compared();
                     return a.point[along] < b.point[along];
                 });

@@ -10,8 +10,8 @@
 
 namespace gpuens {
 
-// Label rows in an order in which similar rows are adjacent (gpuens.partition.linkage.nearest.NearestIndex); row i of a linkage
-// is at place[i].
+// Label rows in an order in which similar rows are adjacent (gpuens.partition.linkage.nearest.NearestIndex); row i of a
+// linkage is at place[i].
 struct RowIndex {
     RECORD(RowIndex,
            (Codes<Matrix>, rows),        // (G, M): labels; a missing label is a cluster more
@@ -46,7 +46,8 @@ struct RowsOfRegions {
     std::vector<i64> regions, places, sizes;
     std::vector<i64> ends;  // last row of each region's chain
 
-    RowsOfRegions(std::vector<i64> regions_, const Members& members, const RowIndex& index) : regions(std::move(regions_)) {
+    RowsOfRegions(std::vector<i64> regions_, const Members& members, const RowIndex& index)
+        : regions(std::move(regions_)) {
         for (i64 row : regions) {
             for (; row >= 0; row = members.follows[row]) {
                 places.push_back(index.place[row]);
@@ -60,8 +61,8 @@ struct RowsOfRegions {
     i64 begin(i64 i) const { return i ? ends[i - 1] : 0; }
 };
 
-// Regions to compare by rows, and large regions (of more than 64 rows), which are compared faster by histograms: those with
-// most rows, as many as there is room for in dense histograms.
+// Regions to compare by rows, and large regions (of more than 64 rows), which are compared faster by histograms: those
+// with most rows, as many as there is room for in dense histograms.
 struct Apart {
     static constexpr i64 LAID = 1 << 20;  // largest number of counts in dense histograms
     std::vector<i64> small, large;
@@ -69,7 +70,8 @@ struct Apart {
     Apart(Vector<const i64> active, const Members& members, i64 n_clusters) {
         for (i64 a : active)
             if (members.n_rows[a] > LANES) large.push_back(a);
-        std::stable_sort(large.begin(), large.end(), [&](i64 a, i64 b) { return members.n_rows[a] > members.n_rows[b]; });
+        std::stable_sort(large.begin(), large.end(),
+                         [&](i64 a, i64 b) { return members.n_rows[a] > members.n_rows[b]; });
         large.resize(std::min((i64)large.size(), LAID / n_clusters));
         std::vector<i64> sorted(large);
         std::sort(sorted.begin(), sorted.end());

@@ -1,13 +1,13 @@
 // The K nearest other rows of each label row, by weighted label matches (gpuens/partition/linkage/nearest.py).
 //
-// 64 adjacent rows are searched together, so that they share the computation of bounds (comparisons.h) and find tiles already in
-// the cache. 64 adjacent tiles form a segment. Bounds of scores come from the clusters that occur in a segment, then from those
-// in a tile; only tiles whose bound reaches a query's floor are compared with it. The bounds of 64 tiles are the 64 lanes of a
-// vector, and so are the scores of the 64 rows of a tile, whose labels of a clustering are adjacent in memory: one operation
-// compares them with a label of the query.
+// 64 adjacent rows are searched together, so that they share the computation of bounds (comparisons.h) and find tiles
+// already in the cache. 64 adjacent tiles form a segment. Bounds of scores come from the clusters that occur in a
+// segment, then from those in a tile; only tiles whose bound reaches a query's floor are compared with it. The bounds
+// of 64 tiles are the 64 lanes of a vector, and so are the scores of the 64 rows of a tile, whose labels of a
+// clustering are adjacent in memory: one operation compares them with a label of the query.
 //
-// Scores are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better ones exclude
-// meanwhile are dropped, and the exact similarities of the others are computed, four at a time.
+// Scores are sums of units. Candidates, whose score reaches the floor, wait until there are many; those that better
+// ones exclude meanwhile are dropped, and the exact similarities of the others are computed, four at a time.
 #include "linkage/nearest.h"
 
 #include <algorithm>
@@ -114,7 +114,9 @@ private:
     };
 
     struct Query {
-        explicit Query(const Shortlists& lists) : list(lists), best(lists.n_listed()) { candidates.reserve(CANDIDATES); }
+        explicit Query(const Shortlists& lists) : list(lists), best(lists.n_listed()) {
+            candidates.reserve(CANDIDATES);
+        }
 
         i64 place = 0;
         f64 smallest = 0;
@@ -304,7 +306,8 @@ void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled) {
         over_ranges(of.n_segments(), LABEL_NS * (f64)(rows_of_segment * n_clusterings), [&](i64 begin, i64 end) {
             for (i64 segment = begin; segment < end; ++segment) {
                 look();
-                i64 first = segment * rows_of_segment, last = std::min(first + rows_of_segment, of.n_tiles() * TILE_ROWS);
+                i64 first = segment * rows_of_segment;
+                i64 last = std::min(first + rows_of_segment, of.n_tiles() * TILE_ROWS);
                 for (i64 m = 0; m < n_clusterings; ++m) {
                     Code missing = (Code)(of.starts[m + 1] - of.starts[m] - 1);
                     for (i64 i = first; i < last; ++i) {  // the last tile is padded with missing labels
@@ -333,7 +336,8 @@ i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> sm
         in_threads((queries.size + LANES - 1) / LANES, nanoseconds, [&](Ranges& ranges) {
             NearestRows<Code, Unit> search(of, components, lists);
             while (Range range = ranges.next())
-                for (i64 first = range.start * LANES; first < std::min(range.stop * LANES, queries.size); first += LANES)
+                for (i64 first = range.start * LANES, stop = std::min(range.stop * LANES, queries.size); first < stop;
+                     first += LANES)
                     compared += search.rebuild(&row_queries[first], std::min((i64)LANES, queries.size - first));
         });
     }, tiled);

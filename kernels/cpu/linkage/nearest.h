@@ -10,17 +10,19 @@ namespace gpuens {
 
 constexpr i64 TILE_ROWS = 64;  // rows in a tile
 
-// Label rows in tiles. A missing label is one more cluster of each clustering, of weight 0: N_c counts these, too. 64 adjacent
-// tiles form a segment, and 64 adjacent segments a group.
+// Label rows in tiles. A missing label is one more cluster of each clustering, of weight 0: N_c counts these, too. 64
+// adjacent tiles form a segment, and 64 adjacent segments a group.
 //
-// Weights are i64 ones, whose scores are exact, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight
-// of 1, so that their sums fit the type; ones are not rounded.
+// Weights are i64 ones, whose scores are exact, or f64. Units are whole numbers: weights rounded up, `scale` of them
+// for a weight of 1, so that their sums fit the type; ones are not rounded.
 template <typename Code, typename Unit>
 struct Tiled {
     RECORD(Tiled,
            (Matrix<Code>, rows),         // (G, M): the labels of each row
-           (Matrix<Code>, labels),       // (tiles M, TILE_ROWS): for each tile and clustering, the labels of the tile's rows
-           (Matrix<Unit>, in_tiles),     // (segments N_c, SEGMENT): units of each cluster in each tile; 0 if no row has it
+           // (tiles M, TILE_ROWS): for each tile and clustering, the labels of the tile's rows
+           (Matrix<Code>, labels),
+           // (segments N_c, SEGMENT): units of each cluster in each tile; 0 if no row has it
+           (Matrix<Unit>, in_tiles),
            (Matrix<Unit>, in_segments),  // (groups N_c, SEGMENT): the same for the segments of a group
            (Vector<const Unit>, units),  // (N_c,)
            (Numbers<Vector>, weights),   // (N_c,)

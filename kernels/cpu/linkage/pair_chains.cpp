@@ -1,8 +1,8 @@
 // Linkage of all pairs by chains of nearest neighbours (gpuens/partition/linkage/complete.py).
 //
-// A chain goes from a cluster to its nearest one, from there to that one's nearest, and so on; distances on it decrease,
-// so it ends in two clusters that are each other's nearest, which merge. The steps, ties and roundings are those of
-// SciPy's linkage.
+// A chain goes from a cluster to its nearest one, from there to that one's nearest, and so on; distances on it
+// decrease, so it ends in two clusters that are each other's nearest, which merge. The steps, ties and roundings are
+// those of SciPy's linkage.
 #include <algorithm>
 #include <limits>
 
@@ -55,7 +55,8 @@ private:
             for (i64 i = 0; i < n; ++i) {
                 if (n_rows_of[i] == 0 || i == last) continue;
                 // a mean of vast distances may be infinite
-                if (f64 distance = between(last, i); nearest < 0 || distance < smallest) smallest = distance, nearest = i;
+                if (f64 distance = between(last, i); nearest < 0 || distance < smallest)
+                    smallest = distance, nearest = i;
             }
             if (before >= 0 && nearest == before) {
                 chain.resize(chain.size() - 2);

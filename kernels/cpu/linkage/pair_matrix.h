@@ -1,12 +1,14 @@
 // Nearest regions by a matrix of all pairs of regions (rounds.h), for few rows.
 //
-// Below about 1,500 rows, lists, threads and a NumPy call for each step cost more than the arithmetic. Row a of the matrix has
-// sum_c w_c n_a[c] n_r[c] for each region r; the sums of a union are those of its parts. A region's row is brought up to date, by
-// the merges since it was last, when it is searched or merges. Sums of whole numbers are exact. Other sums depend on the order in
-// which they were added up: they choose candidates, whose similarities come from histograms.
+// Below about 1,500 rows, lists, threads and a NumPy call for each step cost more than the arithmetic. Row a of the
+// matrix has sum_c w_c n_a[c] n_r[c] for each region r; the sums of a union are those of its parts. A region's row is
+// brought up to date, by the merges since it was last, when it is searched or merges. Sums of whole numbers are exact.
+// Other sums depend on the order in which they were added up: they choose candidates, whose similarities come from
+// histograms.
 //
-// A table (pair_table.h) would do for few rows, too, in a fourth of the memory, but takes 1.1 to 3.7 times as long for 200 to 1,500
-// rows of 20 clusterings. A matrix of many rows would be filled too slowly: a label compared takes four times as long.
+// A table (pair_table.h) would do for few rows, too, in a fourth of the memory, but takes 1.1 to 3.7 times as long for
+// 200 to 1,500 rows of 20 clusterings. A matrix of many rows would be filled too slowly: a label compared takes four
+// times as long.
 #pragma once
 
 #include <bit>
@@ -130,10 +132,12 @@ struct OfHistograms {
 template <typename Similarity>
 class PairMatrix {
 public:
-    // size (G,): numbers of objects; slack: units in the last place by which scores differ at most, added up in different orders.
+    // size (G,): numbers of objects; slack: units in the last place by which scores differ at most, added up in
+    // different orders.
     PairMatrix(State& state_, matrices::Sums& sums_, std::vector<i64>& size_, Similarity similarity_, i64 slack_)
         : state(state_), sums(sums_), size(size_), similarity(similarity_), slack(slack_), place(size.size()),
-          bound(size.size(), NEVER), changed(size.size()), stale(size.size()), scores(sums.blocks() * BLOCK), highest(sums.blocks()) {
+          bound(size.size(), NEVER), changed(size.size()), stale(size.size()),
+          scores(sums.blocks() * BLOCK), highest(sums.blocks()) {
         begin_anew();
     }
 
@@ -275,7 +279,8 @@ private:
             nearest = UNKNOWN;
         } else if (changed[nearest]) {
             i64 region = state.now(nearest), p = place[region];
-            bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;  // whether any other region is surely farther
+            // whether any other region is surely farther
+            bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;
             nearest = sure ? region : UNKNOWN;
             stale[c] = true;
         }

@@ -1,18 +1,19 @@
-// Nearest regions by a table of all pairs of regions (rounds.h), for ensembles of many clusterings whose bounds exclude little.
+// Nearest regions by a table of all pairs of regions (rounds.h), for ensembles of many clusterings whose bounds exclude
+// little.
 //
-// If bounds exclude few tiles, every search compares a region with all rows, and a region is searched several times. A table of
-// the mean similarity of every two regions needs only one comparison of every two rows: the sums of a union follow from the sums
-// of its parts, |A u B| s(A u B, R) = |A| s(A, R) + |B| s(B, R).
+// If bounds exclude few tiles, every search compares a region with all rows, and a region is searched several times. A
+// table of the mean similarity of every two regions needs only one comparison of every two rows: the sums of a union
+// follow from the sums of its parts, |A u B| s(A u B, R) = |A| s(A, R) + |B| s(B, R).
 //
-// The table (n, n) holds 16-bit numbers of units, similarities rounded up (units.h), in 2 n^2 bytes. A region that has not merged
-// keeps its own table row. When two regions merge, their two table rows together hold the 32-bit sums of the union, half of the
-// columns in each row. Columns always belong to the n initial regions; a search adds up, for each region, the columns of the
-// initial regions in it (pair_sums.h).
+// The table (n, n) holds 16-bit numbers of units, similarities rounded up (units.h), in 2 n^2 bytes. A region that has
+// not merged keeps its own table row. When two regions merge, their two table rows together hold the 32-bit sums of the
+// union, half of the columns in each row. Columns always belong to the n initial regions; a search adds up, for each
+// region, the columns of the initial regions in it (pair_sums.h).
 //
-// The number of units bounds a similarity from above and, minus `slack` and the rounding of sums, from below. Each region has a
-// list of the regions nearest by units, and a bound on all regions outside the list. If more than one candidate for the nearest
-// region is left, exact similarities from histograms decide, so that no bit of a result depends on the table. A candidate is
-// skipped if its upper bound is below an exact similarity already computed.
+// The number of units bounds a similarity from above and, minus `slack` and the rounding of sums, from below. Each
+// region has a list of the regions nearest by units, and a bound on all regions outside the list. If more than one
+// candidate for the nearest region is left, exact similarities from histograms decide, so that no bit of a result
+// depends on the table. A candidate is skipped if its upper bound is below an exact similarity already computed.
 #pragma once
 
 #include "runtime/lanes.h"
@@ -29,8 +30,8 @@ constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
 
 using Flags = std::vector<char>;  // flags that several threads set; chars, because bits would share bytes
 
-// Lists, per place, of the places of the nearest regions with upper bounds on the similarities, and an upper bound for all
-// other regions.
+// Lists, per place, of the places of the nearest regions with upper bounds on the similarities, and an upper bound for
+// all other regions.
 struct NearLists {
     i64 n_listed;
     std::vector<i32> near;   // (n, n_listed), -1 for none
@@ -88,8 +89,8 @@ public:
     // The dense histogram of the region at place p, null if it has none.
     const i32* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
 
-    // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than `lower_bound`
-    // entries and there is room.
+    // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than
+    // `lower_bound` entries and there is room.
     void unite(i64 p, i64 q, const Histograms& of, i64 a, i64 smallest_length) {
         if (at[q] >= 0 && at[p] < 0) {
             at[p] = at[q];
@@ -188,7 +189,8 @@ i64 decide(i64 a, const Table<Weight>& table, const NearLists& lists, Chooser<We
     const i32* near = &lists.near[p * lists.n_listed];
     const f64* reach = &lists.reach[p * lists.n_listed];
     f64 lower_bound = -__builtin_inf();
-    for (; n < lists.n_listed && near[n] >= 0; ++n) lower_bound = std::max(lower_bound, table.sums.lower(reach[n], p, near[n]));
+    for (; n < lists.n_listed && near[n] >= 0; ++n)
+        lower_bound = std::max(lower_bound, table.sums.lower(reach[n], p, near[n]));
     if (lists.bound[p] > 0.0 && lists.bound[p] >= lower_bound) return UNKNOWN;
     i64 candidates = 0, nearest = RETIRED;
     for (i64 s = 0; s < n; ++s)
@@ -255,12 +257,14 @@ template <typename Weight>
 class PairTable {
 public:
     // A table of the regions left, in the order of these; known nearest regions are kept.
-    PairTable(State& state_, Regions& regions_, const Members& members, const RowIndex& index, const Diagonal<Weight>& by,
+    PairTable(State& state_, Regions& regions_, const Members& members, const RowIndex& index,
+              const Diagonal<Weight>& by,
               i64 n_listed)
         : state(state_), regions(regions_), merged(state.n_left()),
           units(units_of(state.left(), members, index, regions, by)),
           table{PairSums(units.of_pairs(), units.slack, sizes()), {regions, by.weights.data, by.n_clusterings},
-                tabled::LongUnions(state.n_left(), by.n_clusters()), std::vector<i64>(state.into.size(), -1), state.left(),
+                tabled::LongUnions(state.n_left(), by.n_clusters()), std::vector<i64>(state.into.size(), -1),
+                state.left(),
                 units.unit, by.n_clusters()},
           lists(state.n_left(), n_listed) {
         for (std::size_t p = 0; p < table.ids.size(); ++p) table.place[table.ids[p]] = (i64)p;

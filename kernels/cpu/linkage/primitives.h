@@ -13,34 +13,35 @@ namespace gpuens {
 // The labels (n_leaves,) after the merges, in the order of the clusters' smallest leaves.
 void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels);
 
-// The number of regions of at least `smallest_size` objects before the first merge and after each, n_large (n + 1,); counts (n + 1,)
-// are those of the leaves.
+// The number of regions of at least `smallest_size` objects before the first merge and after each, n_large (n + 1,);
+// counts (n + 1,) are those of the leaves.
 void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 smallest_size,
                  Vector<i64> n_large);
 
 // The two nodes (n, 2) of each merge, the smaller first, and its leaves (n,); merge i makes node n + 1 + i.
 void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64> children, Vector<i64> n_leaves);
 
-// The two regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i for the
-// union of merge i.
+// The two regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i
+// for the union of merge i.
 void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed);
 
 // Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
 
-// locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are adjacent.
+// locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are
+// adjacent.
 void order_by_locality(Codes<Matrix> columns, Vector<const i64> offsets, Matrix<f64> clusters, Vector<i64> order);
 
 // nearest.cpp. columns (M, G): codes of rows, written to tiles.
 void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
 
-// The lists of rows `queries` (n,), of rows of other components than its own with a similarity of at least `smallest` (n,); component (G,).
-// Returns the number of label comparisons.
+// The lists of rows `queries` (n,), of rows of other components than its own with a similarity of at least `smallest`
+// (n,); component (G,). Returns the number of label comparisons.
 i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> smallest, Vector<const i64> component,
                  const Shortlists& lists);
 
-// pair_chains.cpp. distances (n (n + 1) / 2,) of all pairs of n + 1 rows, overwritten: the merges of average or complete linkage,
-// the nearest first; each row counts once.
+// pair_chains.cpp. distances (n (n + 1) / 2,) of all pairs of n + 1 rows, overwritten: the merges of average or
+// complete linkage, the nearest first; each row counts once.
 void link_pairs(Vector<f64> distances, bool average, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> heights);
 
 // contiguous.cpp.
@@ -58,8 +59,8 @@ struct SparseRows {
 
 using AnySparseRows = std::variant<SparseRows<i32>, SparseRows<i64>>;
 
-// Merge the most similar adjacent regions until all merges are made or no regions are adjacent; return the number of merges, whose
-// heights may rise. counts (G,): numbers of objects; weights (N_c,) ≥ 0.
+// Merge the most similar adjacent regions until all merges are made or no regions are adjacent; return the number of
+// merges, whose heights may rise. counts (G,): numbers of objects; weights (N_c,) ≥ 0.
 i64 link_neighbors(Neighbors graph, Vector<const i64> counts, AnySparseRows rows, Vector<const f64> weights,
                    const Merges& merges);
 

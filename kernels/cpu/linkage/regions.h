@@ -1,5 +1,5 @@
-// Regions (sets of objects) as histograms over clusters: exact similarities, the one arithmetic that all searches end with
-// (common/histograms.h).
+// Regions (sets of objects) as histograms over clusters: exact similarities, the one arithmetic that all searches end
+// with (common/histograms.h).
 #pragma once
 
 #include <limits>
@@ -19,9 +19,9 @@ inline i64 entries_of(const i64* length, Vector<const i64> regions) {
     return n;
 }
 
-// The histograms of growing regions, in an arena of twice the entries of all rows: the unions of a round have at most as many
-// entries as the regions before, so that there is always room, once the arena is compacted. The id of a region is its smallest
-// row.
+// The histograms of growing regions, in an arena of twice the entries of all rows: the unions of a round have at most
+// as many entries as the regions before, so that there is always room, once the arena is compacted. The id of a region
+// is its smallest row.
 class Regions {
 public:
     // A region for each row: columns (M, G), offsets (M + 1,), and numbers of objects, sizes (G,).
@@ -89,7 +89,8 @@ private:
     std::vector<i32> counts;
 };
 
-// Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the true one.
+// Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the
+// true one.
 template <typename Weight>
 struct Diagonal {
     RECORD(Diagonal,

@@ -1,31 +1,34 @@
 // Average linkage by rounds of reciprocal nearest neighbours. Terms of this folder:
 //
-// A region is a set of objects, at first those of one row. Its id is its smallest row. Similarities of regions are exact and come
-// from histograms (regions.h).
+// A region is a set of objects, at first those of one row. Its id is its smallest row. Similarities of regions are
+// exact and come from histograms (regions.h).
 //
-// In a round, all pairs of regions that are each other's nearest merge. Average linkage is reducible: the union of C and D is never
-// nearer to A than the nearer one of C and D. So merges of a round do not disturb each other, and the merges of all rounds,
-// sorted by similarity, are those of the greedy algorithm. One total order decides ties (common/order.h).
+// In a round, all pairs of regions that are each other's nearest merge. Average linkage is reducible: the union of C
+// and D is never nearer to A than the nearer one of C and D. So merges of a round do not disturb each other, and the
+// merges of all rounds, sorted by similarity, are those of the greedy algorithm. One total order decides ties
+// (common/order.h).
 //
-// A shortlist (shortlist.h) has the K regions nearest to a region, and a bound: all regions outside the list come after it. While
-// the best entry comes before the bound, it is the nearest region, and no search is needed:
+// A shortlist (shortlist.h) has the K regions nearest to a region, and a bound: all regions outside the list come after
+// it. While the best entry comes before the bound, it is the nearest region, and no search is needed:
 //
 // - when listed regions merge, the union takes their places, with its own similarity; the bound still holds;
-// - when C and D merge, their lists are joined; the bound of the union is (|C| bound of C + |D| bound of D) / (|C| + |D|),
+// - when C and D merge, their lists are joined; the bound of the union is (|C| bound of C + |D| bound of D) / (|C| +
+//   |D|),
 //   because a similarity with the union is the same mean of two similarities;
 // - when a full list drops an entry, the bound is raised to that entry.
 //
-// Example, with lists of one entry. A: [B .9 | bound .8], B: [A .9 | .3], C: [A .8 | .4], D: [C .2 | .1]. Round 1: A and B are each
-// other's nearest and merge to A. Their lists hold only each other, so that the list of the union is empty, and its bound (.8 + .3) / 2
-// = .55. C's entry becomes the union, say at (.8 + .2) / 2 = .5, which is above C's bound, .4: the nearest of C is A. The list of A
-// does not tell which region is its nearest: A is searched, and C is found, at .5. Round 2: A and C merge.
+// Example, with lists of one entry. A: [B .9 | bound .8], B: [A .9 | .3], C: [A .8 | .4], D: [C .2 | .1]. Round 1: A
+// and B are each other's nearest and merge to A. Their lists hold only each other, so that the list of the union is
+// empty, and its bound (.8 + .3) / 2 = .55. C's entry becomes the union, say at (.8 + .2) / 2 = .5, which is above C's
+// bound, .4: the nearest of C is A. The list of A does not tell which region is its nearest: A is searched, and C is
+// found, at .5. Round 2: A and C merge.
 //
 // Three ways of finding nearest regions serve these rounds: lists (listed.h), a table of all pairs for many clusterings
-// (pair_table.h), and a matrix of all pairs for few rows (pair_matrix.h). With lists, a round looks only at regions whose nearest
-// may have changed (reverse_neighbors.h).
+// (pair_table.h), and a matrix of all pairs for few rows (pair_matrix.h). With lists, a round looks only at regions
+// whose nearest may have changed (reverse_neighbors.h).
 //
-// A region whose similarity with every other region is 0 retires; the rounds end when no region is left. At the end, regions that
-// have retired are joined at similarity 0. With similarities of any sign the last region retires.
+// A region whose similarity with every other region is 0 retires; the rounds end when no region is left. At the end,
+// regions that have retired are joined at similarity 0. With similarities of any sign the last region retires.
 #pragma once
 
 #include <algorithm>
@@ -87,8 +90,8 @@ public:
     Vector<const i64> last_kept() const { return last(kept); }
     Vector<const i64> last_absorbed() const { return last(absorbed); }
 
-    // The kept region of each pair of regions that are each other's nearest, of new pairs only: one of both is among `regions`, which
-    // are all whose nearest region is new.
+    // The kept region of each pair of regions that are each other's nearest, of new pairs only: one of both is among
+    // `regions`, which are all whose nearest region is new.
     std::vector<i64> pair_up(Vector<const i64> regions) {
         for (i64 a : last_kept()) partner[a] = -1;
         std::vector<i64> pairs;
@@ -124,8 +127,8 @@ public:
         --n_active;
     }
 
-    // Rounding errors made the nearest regions form a cycle: pair the two most similar ones, among regions whose nearest region is
-    // left. Nearest regions and similarities are current.
+    // Rounding errors made the nearest regions form a cycle: pair the two most similar ones, among regions whose
+    // nearest region is left. Nearest regions and similarities are current.
     i64 pair_best() {
         i64 best = -1;
         for (i64 a : left()) {

@@ -52,8 +52,8 @@ public:
         for (i64 j = 0; j < LANES; ++j) queries.emplace_back(lists);
     }
 
-    // Rebuild the lists of up to 64 regions; return the number of comparisons. What is skipped, because K regions surely have the
-    // score of the query's floor:
+    // Rebuild the lists of up to 64 regions; return the number of comparisons. What is skipped, because K regions
+    // surely have the score of the query's floor:
     // case 1: a row, or a region by the mean of its rows, whose upper bound is below the floor when it is compared;
     // case 2: a candidate whose upper bound is below the floor later.
     i64 rebuild(const i64* regions, i64 width_) {
@@ -77,7 +77,9 @@ private:
     };
 
     struct Query {
-        explicit Query(const Shortlists& lists) : list(lists), best(lists.n_listed()) { candidates.reserve(CANDIDATES); }
+        explicit Query(const Shortlists& lists) : list(lists), best(lists.n_listed()) {
+            candidates.reserve(CANDIDATES);
+        }
 
         i64 region = -1;
         f64 to_score = 0;  // factor from a similarity to its smallest score
@@ -115,7 +117,8 @@ private:
         dense.clear(of, a);
     }
 
-    // Raise the smallest score for which an exact similarity is computed, and the smallest sum of a row that reaches it.
+    // Raise the smallest score for which an exact similarity is computed, and the smallest sum of a row that reaches
+    // it.
     void raise(i64 j, i64 to) {
         if (to <= (i64)floor[j]) return;
         i64 per_unit = queries[j].per_unit;
@@ -233,8 +236,8 @@ private:
         for (i64 j = 0; j < LANES; ++j) queries_per_unit[j] = queries[j].per_unit;
     }
 
-    // The number of units in a similarity of 1 / M: as large as possible, but a chunk's sums must fit 16 bits, and the sums of
-    // all chunks 31 bits. If sums are exact, an object has a whole number of units.
+    // The number of units in a similarity of 1 / M: as large as possible, but a chunk's sums must fit 16 bits, and the
+    // sums of all chunks 31 bits. If sums are exact, an object has a whole number of units.
     f64 scale_of(i64 a) const {
         i64 size = of.size[a];
         if (are_exact(size, n_clusterings, WHOLE_WEIGHTS)) return (f64)(size * (UNITS / (size * n_clusterings)));
@@ -249,7 +252,8 @@ private:
                     best = std::max(best, (f64)weights[of.clusters[e]] * ((f64)of.counts[e] / (f64)size));
                 largest += best;
             }
-            if (largest > 0.0) units = std::min(units, (room - (f64)(chunks.chunks[c + 1] - chunks.chunks[c])) / largest);
+            if (largest > 0.0)
+                units = std::min(units, (room - (f64)(chunks.chunks[c + 1] - chunks.chunks[c])) / largest);
         }
         return units < __builtin_inf() ? units * LOWERED : 1.0;
     }

@@ -18,7 +18,8 @@ i64 n_clusters_of(const AnyDiagonal& diagonal) {
 
 }  // namespace
 
-Searches::Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_, TileSizes sizes_,
+Searches::Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_,
+                   TileSizes sizes_,
                    std::optional<Kind> only_)
     : index(index_), diagonal(diagonal_), lists(lists_), left(left_), sizes(sizes_), only(only_),
       memory(lists.ids.rows, n_clusters_of(diagonal)) {}
@@ -60,8 +61,8 @@ Searches::Costs Searches::costs(Vector<const i64> queries, const std::vector<i64
     return {left * n_entries * n_rows, n_blocks * ROW * n_labels + (f64)queries.size * LARGE * (f64)of_many};
 }
 
-// Add the savings that new tiles would have given; return whether the sum, since tiles were last built, reaches the cost of
-// building tiles.
+// Add the savings that new tiles would have given; return whether the sum, since tiles were last built, reaches the
+// cost of building tiles.
 bool Searches::pays(const Costs& costs, const std::vector<i64>& active, const Members& members) {
     f64 anew = costs.tiles, without = costs.rows, n_rows = 0.0;
     if (!tiles) {

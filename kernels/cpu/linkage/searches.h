@@ -1,11 +1,13 @@
 // Choice between two searches for the nearest of all regions, which give the same lists:
 //
-// - Tiles of rows (tile_search.h), one query after the other. Bounds exclude whole tiles, from similarities with earlier rounds.
+// - Tiles of rows (tile_search.h), one query after the other. Bounds exclude whole tiles, from similarities with
+//   earlier rounds.
 // - Rows (row_search.h), 64 queries at a time, with all rows.
 //
-// Tiles are searched if bounds leave fewer labels to be compared than a search by rows compares. The share that they leave is that
-// of the last search by tiles, at first that of the first lists. Tiles are laid out anew once new ones would have saved their cost. Costs are predicted from counts, never
-// from the clock, so that every run makes the same choices.
+// Tiles are searched if bounds leave fewer labels to be compared than a search by rows compares. The share that they
+// leave is that of the last search by tiles, at first that of the first lists. Tiles are laid out anew once new ones
+// would have saved their cost. Costs are predicted from counts, never from the clock, so that every run makes the same
+// choices.
 #pragma once
 
 #include <optional>
@@ -19,7 +21,8 @@ enum class Kind { TILES, ROWS };
 class Searches {
 public:
     // `left`: the share of comparisons that bounds leave. `only`: the one kind of search to use.
-    Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_, TileSizes sizes_,
+    Searches(const RowIndex& index_, const AnyDiagonal& diagonal_, const Shortlists& lists_, f64 left_,
+             TileSizes sizes_,
              std::optional<Kind> only_);
 
     // Rebuild the lists of the queries; return the number of comparisons.
@@ -31,7 +34,8 @@ private:
         f64 tiles, rows;
     };
 
-    Costs costs(Vector<const i64> queries, const std::vector<i64>& active, const i64* length, const Members& members) const;
+    Costs costs(Vector<const i64> queries, const std::vector<i64>& active, const i64* length,
+                const Members& members) const;
     bool pays(const Costs& costs, const std::vector<i64>& active, const Members& members);
 
     const RowIndex& index;

@@ -9,8 +9,8 @@
 
 namespace gpuens {
 
-// Lists, per region, of its K nearest other regions, best first in the total order (order.h), and a bound of all regions
-// outside the list: they come after (bound, bound_hash). In unused places, ids are -1 and similarities 0.
+// Lists, per region, of its K nearest other regions, best first in the total order (order.h), and a bound of all
+// regions outside the list: they come after (bound, bound_hash). In unused places, ids are -1 and similarities 0.
 struct Shortlists {
     RECORD(Shortlists,
            (Matrix<i32>, ids),           // (G, K)
@@ -29,7 +29,8 @@ public:
 
     operator Shortlists() {
         i64 n = (i64)bound.size(), n_listed = n ? (i64)ids.size() / n : 0;
-        return {{ids.data(), n, n_listed}, {similarities.data(), n, n_listed}, {bound.data(), n}, {bound_hash.data(), n}};
+        return {{ids.data(), n, n_listed}, {similarities.data(), n, n_listed}, {bound.data(), n},
+                {bound_hash.data(), n}};
     }
 
 private:

@@ -40,7 +40,8 @@ Ceilings ceilings_of(const std::vector<i64>& small, const std::vector<i64>& larg
         bounds.push_back((i64)all_regions.size());
     }
     while ((bounds.size() - 1) % FLOAT_LANES) bounds.push_back(bounds.back());
-    return Ceilings(regions, {all_regions.data(), (i64)all_regions.size()}, {bounds.data(), (i64)bounds.size()}, n_clusters);
+    return Ceilings(regions, {all_regions.data(), (i64)all_regions.size()}, {bounds.data(), (i64)bounds.size()},
+                    n_clusters);
 }
 
 Ceilings over_groups_of(const Ceilings& ceilings, i64 n_clusters) {
@@ -97,7 +98,8 @@ public:
           met(marks_), of_groups(tiles.n_groups()), reached(new bool[tiles.n_groups()]),
           reach(tiles.n_groups() * FLOAT_LANES), worth(by.n_clusters()) {
         i64 most_blocks = 0;
-        for (i64 t = 0; t < tiles.n_tiles(); ++t) most_blocks = std::max(most_blocks, tiles.blocks[t + 1] - tiles.blocks[t]);
+        for (i64 t = 0; t < tiles.n_tiles(); ++t)
+            most_blocks = std::max(most_blocks, tiles.blocks[t + 1] - tiles.blocks[t]);
         sums = Aligned<u16>(most_blocks * LANES);
         candidates.reserve(CANDIDATES);
     }
@@ -144,7 +146,7 @@ private:
     f32 limit_of_list() const { return std::max(SMALLEST, (f32)(kth_best * to_reach)); }
 
     // Cases that a search skips, because K regions surely have a similarity of at least `kth_best`:
-    // case 1: a group of tiles whose reach is below the limit. In this band, which begins with what promises most, others come
+    // case 1: a group of tiles whose reach is below the limit. In this band, the most promising one, other groups come
     //         first, whose regions may raise `kth_best`; for ever, once the bands are below the limit of the list;
     // case 2: a tile whose reach is below the limit, in the same two senses;
     // case 3: a row with fewer units than the floor: no region is more similar than its most similar row;
@@ -206,8 +208,8 @@ private:
         list.add_similar(r, similarity);
     }
 
-    // A part is near if at least one of its rows reaches the floor and the mean of its rows is enough. If its region has grown
-    // since the tiles were built, the similarity is computed immediately, from its histogram.
+    // A part is near if at least one of its rows reaches the floor and the mean of its rows is enough. If its region
+    // has grown since the tiles were built, the similarity is computed immediately, from its histogram.
     void look_at(i64 part, i64 at, f64 enough) {
         i64 r = state.now(tiles.rows.regions[part]), size = tiles.part_sizes[part];
         if (met.has(r)) return;
@@ -235,7 +237,8 @@ private:
         return total;
     }
 
-    // Raise the limits to the similarity that as many regions as the list holds surely have; return whether they have risen.
+    // Raise the limits to the similarity that as many regions as the list holds surely have; return whether they have
+    // risen.
     bool prove() {
         f64 rounding = (f64)(by.n_clusterings + 2);  // largest excess of a score, in units
         f64 proven = ((f64)best.last() - rounding) / ((f64)by.n_clusterings * scale) * LOWERED;
@@ -249,7 +252,8 @@ private:
     // Insert the candidates with at least `enough` units.
     void list_candidates(f64 enough) {
         for (const Candidate& one : candidates)
-            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));  // the remaining candidates: case 5
+            // the remaining candidates: case 5
+            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));
         candidates.clear();
     }
 
@@ -258,8 +262,9 @@ private:
         return laid ? exact.of_laid(dense, a, laid, r) : exact.with(dense, a, r);
     }
 
-    // Write the entries of the region. Return the number of units in a similarity of 1 / M: as large as possible, but any row's
-    // sum must fit 16 bits. If sums are exact, an object has one unit, so that the number is the size of the region.
+    // Write the entries of the region. Return the number of units in a similarity of 1 / M: as large as possible, but
+    // any row's sum must fit 16 bits. If sums are exact, an object has one unit, so that the number is the size of the
+    // region.
     f64 write_entries() {
         i64 begin = of.start[a], m = 0;
         f64 per_object = 1.0 / (f64)of.size[a], most = 0.0, highest = 0.0;
@@ -276,7 +281,8 @@ private:
         most += highest;
         if (all_exact) return (f64)of.size[a];
         f64 scale_of_region = most > 0.0 ? (f64)(UNITS - offsets.size) / most * LOWERED : 1.0;
-        for (i64 i = 0; i < n_entries; ++i) entries[i].units = (u16)std::ceil(share_of(begin + i, per_object) * scale_of_region);
+        for (i64 i = 0; i < n_entries; ++i)
+            entries[i].units = (u16)std::ceil(share_of(begin + i, per_object) * scale_of_region);
         return scale_of_region;
     }
 
@@ -328,7 +334,8 @@ std::vector<i64> now(const std::vector<i64>& regions, const State& state) {
 RegionTiles::RegionTiles(Vector<const i64> active, const Members& members, const RowIndex& index,
                          const Regions& regions, const AnyDiagonal& diagonal, TileSizes sizes)
     : RegionTiles(Apart(active, members, std::visit([](const auto& by) { return by.n_clusters(); }, diagonal)), active,
-                  members, index, regions, std::visit([](const auto& by) { return by.n_clusters(); }, diagonal), sizes) {}
+                  members, index, regions, std::visit([](const auto& by) { return by.n_clusters(); }, diagonal),
+                  sizes) {}
 
 RegionTiles::RegionTiles(Apart apart, Vector<const i64> active, const Members& members, const RowIndex& index,
                          const Regions& regions, i64 n_clusters, TileSizes sizes)

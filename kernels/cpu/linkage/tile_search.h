@@ -1,17 +1,18 @@
 // Searches over tiles of label rows, one region at a time, for ensembles in which bounds exclude most tiles.
 //
-// Adjacent regions are similar, so a region is near the regions of a few tiles and far from all other regions. The ceilings of a
-// tile (ceilings.h) bound the similarity with the regions of the tile. Groups of 16 tiles have ceilings, too. The ceilings of a
-// group's tiles are read only if the bound of the group is high enough.
+// Adjacent regions are similar, so a region is near the regions of a few tiles and far from all other regions. The
+// ceilings of a tile (ceilings.h) bound the similarity with the regions of the tile. Groups of 16 tiles have ceilings,
+// too. The ceilings of a group's tiles are read only if the bound of the group is high enough.
 //
-// In a tile, the labels of 64 rows are adjacent for each clustering, so that one operation compares them with an entry of the
-// region's histogram. The sums are 16-bit numbers of units; they are upper bounds of sum_c w_c (share of c in the region) for
-// each row. The similarity with a region is at most that with its nearest row, so the largest sum is enough to exclude most
-// tiles. At the end, exact similarities are computed for the near regions that the K best sums do not exclude.
+// In a tile, the labels of 64 rows are adjacent for each clustering, so that one operation compares them with an entry
+// of the region's histogram. The sums are 16-bit numbers of units; they are upper bounds of sum_c w_c (share of c in
+// the region) for each row. The similarity with a region is at most that with its nearest row, so the largest sum is
+// enough to exclude most tiles. At the end, exact similarities are computed for the near regions that the K best sums
+// do not exclude.
 //
-// Tiles are used for many rounds. The similarity with a union is a mean of the similarities with its parts, so a bound on all
-// parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is near, the union that
-// contains it now takes its place.
+// Tiles are used for many rounds. The similarity with a union is a mean of the similarities with its parts, so a bound
+// on all parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is
+// near, the union that contains it now takes its place.
 //
 // Searches for many regions together, as in search_rows, must visit every tile that any of these regions
 // needs; this search visits only the tiles that one region needs.

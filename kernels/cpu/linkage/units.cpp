@@ -12,10 +12,11 @@ namespace {
 
 constexpr f64 COMPARISON_NS = 1e-2;  // time to compare one label
 constexpr f64 ROW_NS = 1.0;          // time per label of a row
-constexpr f64 TRIFLE = 0x1p-20;      // subtracted from a label's units, so that rounding never lifts them above a whole number
+// subtracted from a label's units, so that rounding never lifts them above a whole number
+constexpr f64 TRIFLE = 0x1p-20;
 
-// Units of the table: those of a label (N_c,), `to_worth` of them for each of these numbers, whether bytes hold the sums of labels,
-// those of a sum of labels for each of its units, and what is added to a sum above 0.
+// Units of the table: those of a label (N_c,), `to_worth` of them for each of these numbers, whether bytes hold the
+// sums of labels, those of a sum of labels for each of its units, and what is added to a sum above 0.
 struct Scale {
     std::vector<f64> worth;
     f64 to_worth;
@@ -128,8 +129,8 @@ struct Errors {
     f64 above, below;
 };
 
-// Round to the nearest whole number above 0. Bounds on similarities of single rows are then a fourth as far apart as with units that
-// are all rounded up.
+// Round to the nearest whole number above 0. Bounds on similarities of single rows are then a fourth as far apart as
+// with units that are all rounded up.
 Errors round_to_nearest(const RowIndex& index, std::vector<f64>& worth) {
     std::vector<f64> above, below;
     for (f64& units : worth) {
@@ -153,7 +154,8 @@ std::vector<f64> largest_weights(const RowIndex& index, const Weight* weights) {
 // Choose the scale, as fine as 16 bits allow; regions have at most so many rows.
 template <typename Weight>
 Scale scale_of(const RowIndex& index, const Diagonal<Weight>& by, i64 most_rows, Units& units) {
-    Scale scale{{by.weights.begin(), by.weights.end()}, 1.0, by.whole() && most_rows == 1 && by.n_clusterings <= UNITS, 0.0, 0.5};
+    Scale scale{{by.weights.begin(), by.weights.end()}, 1.0, by.whole() && most_rows == 1 && by.n_clusterings <= UNITS,
+                0.0, 0.5};
     f64 n = (f64)by.n_clusterings, each = 1.0;
     if (scale.in_bytes) {  // units of whole sums are exact
         scale.to_units = (f64)(UNITS / by.n_clusterings);
@@ -164,7 +166,8 @@ Scale scale_of(const RowIndex& index, const Diagonal<Weight>& by, i64 most_rows,
         f64 largest_chunk = 0.0, total = std::accumulate(largest.begin(), largest.end(), 0.0);
         for (i64 c = 0; c + 1 < chunks.size; ++c) {
             longest = std::max(longest, chunks[c + 1] - chunks[c]);
-            largest_chunk = std::max(largest_chunk, std::accumulate(&largest[chunks[c]], &largest[0] + chunks[c + 1], 0.0));
+            f64 chunk = std::accumulate(&largest[chunks[c]], &largest[0] + chunks[c + 1], 0.0);
+            largest_chunk = std::max(largest_chunk, chunk);
         }
         // the sum of a chunk's units must fit 16 bits, and the sum of all units must fit 32 bits
         each = std::min((f64)(UNITS - longest) / largest_chunk * (1.0 - 1e-9), 0x1p31 / total);
@@ -196,7 +199,8 @@ Units units_of(const std::vector<i64>& active, const Members& members, const Row
     Matrix<u16> pairs = units.of_pairs();
     Scale scale = scale_of(index, by, most_rows, units);
     RowsOfRegions with(active, members, index);
-    RegionTables<f64> tables{regions, scale.worth.data(), index.offsets, scale.in_bytes ? index.of_bytes : index.of_words};
+    RegionTables<f64> tables{regions, scale.worth.data(), index.offsets,
+                             scale.in_bytes ? index.of_bytes : index.of_words};
     auto fill = [&]<typename Unit>(Unit) {
         f64 nanoseconds = COMPARISON_NS * 0.5 * (f64)LANES * (f64)with.n_rows() * (f64)index.n_clusterings();
         in_threads(n_blocks, nanoseconds, [&](Ranges& ranges) {

@@ -6,8 +6,8 @@
 
 namespace gpuens {
 
-// walk.cpp. One step of a random walk on a graph in compressed sparse rows: starts (N + 1,), heads and weights (edges,);
-// shares, result (N, C) in whole units.
+// walk.cpp. One step of a random walk on a graph in compressed sparse rows: starts (N + 1,), heads and weights
+// (edges,); shares, result (N, C) in whole units.
 void walk_step(Vector<const i64> starts, Vector<const i32> heads, Vector<const f32> weights, Matrix<const u16> shares,
                Matrix<u16> result);
 
@@ -33,8 +33,8 @@ struct GrownRegions {
     Grown<u16> values;
 };
 
-// Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,) is the region
-// of each object. The result is empty if nothing merged.
+// Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,) is the
+// region of each object. The result is empty if nothing merged.
 GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const WalkShares& shares, i64 n_regions,
                             Vector<i64> regions);
 
@@ -64,12 +64,13 @@ i64 color_objects(Vector<const i64> starts, Vector<const i32> heads, Vector<i32>
 void update_memberships(const GraphArrays& graph, Vector<const i64> objects, const RowTerms& terms, f64 beta,
                         Matrix<f64> memberships, Vector<i64> labels);
 
-// members (N,): the objects of row 0, of row 1, ..., which begin at starts (G + 1,). shares (G, k) in units of 1 / scale.
+// members (N,): the objects of row 0, of row 1, ..., which begin at starts (G + 1,). shares (G, k) in units of 1 /
+// scale.
 void sum_memberships(Matrix<const f64> memberships, Vector<const i64> members, Vector<const i64> starts, f64 scale,
                      Matrix<i64> shares);
 
-// derivatives (2,) with respect to beta of the log pseudo-likelihood of some objects, the second with its sign changed, in
-// units of 1 / scale.
+// derivatives (2,) with respect to beta of the log pseudo-likelihood of some objects, the second with its sign changed,
+// in units of 1 / scale.
 void pseudo_likelihood(const GraphArrays& graph, Vector<const i64> objects, Matrix<const f64> memberships, f64 beta,
                        f64 scale, Vector<i64> derivatives);
 

@@ -32,7 +32,8 @@ struct View {
 };
 
 View view_of(const Regions& of) {
-    return {of.sizes.data(), of.starts.data(), of.row_starts.data(), of.heads.data(), of.columns.data(), of.values.data(), of.n()};
+    return {of.sizes.data(), of.starts.data(), of.row_starts.data(), of.heads.data(), of.columns.data(),
+            of.values.data(), of.n()};
 }
 
 struct Best {
@@ -75,8 +76,8 @@ void find_best(const View& of, i64 n_columns, std::vector<f64>& squares, std::ve
     });
 }
 
-// The pairs that are each other's best, named by their smaller region: all of them, or the `most` first ones in the total
-// order.
+// The pairs that are each other's best, named by their smaller region: all of them, or the `most` first ones in the
+// total order.
 std::vector<i64> mutual_pairs(const std::vector<Best>& best, i64 n_merges) {
     std::vector<i64> pairs;
     for (i64 i = 0; i < (i64)best.size(); ++i) {

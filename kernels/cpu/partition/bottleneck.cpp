@@ -68,7 +68,8 @@ public:
                     for (i64 j = i + 1; j < n; ++j) {
                         i64 s = sizes.of_row[j];
                         f64 in_both = (f64)shared[j];
-                        f64 own_part = total - in_both * size, other_part = regions[j].total - in_both * regions[j].size;
+                        f64 own_part = total - in_both * size;
+                        f64 other_part = regions[j].total - in_both * regions[j].size;
                         row[j] = own_part * own_log[s] + other_part * other_log[s];
                     }
                     find_partner(i);
@@ -195,7 +196,8 @@ private:
     std::vector<Region> regions;
     std::unique_ptr<f64[]> memory;  // owner of the losses
     std::vector<i64> partner;       // best partner of each region but the last
-    std::vector<f64> smallest_loss;         // loss of a merge with the partner; infinite for the last region and merged ones
+    // loss of a merge with the partner; infinite for the last region and merged ones
+    std::vector<f64> smallest_loss;
     std::vector<i64> label_counts;          // objects of the union with each label
     std::vector<f64> logs;          // x log2 x of those numbers
     f64 sum_logs = 0.0;

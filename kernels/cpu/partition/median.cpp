@@ -4,7 +4,8 @@
 //
 //   phi(x) = x (x - 1) for pairs, x log2 x for information
 //   spread = sum_r phi(n_r),  shared[m] = sum_r,c phi(n_rc) over the clusters c of m,  own[m] = sum_c phi(n_c)
-//   Binder, VI: sum_m w_m (a own[m] + (2 - a) spread - 2 shared[m]);   omARI: sum_m w_m (1 - ARI(shared[m], spread, own[m]))
+//   Binder, VI: sum_m w_m (a phi_sums[m] + (2 - a) spread - 2 shared[m])
+//   omARI:      sum_m w_m (1 - ARI(shared[m], spread, phi_sums[m]))
 //
 // phi(0) = phi(1) = 0, so that an object without a label, which is alone in that clustering, adds nothing.
 #include "runtime/parallel.h"
@@ -72,7 +73,8 @@ struct Clusterings {
     }
 };
 
-// A partition of the rows, and what it holds of each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand index.
+// A partition of the rows, and what it holds of each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand
+// index.
 template <typename Phi, bool RATIO>
 class Search {
 public:
@@ -143,7 +145,8 @@ private:
         work = 0;
     }
 
-    // --- the cost of each cluster for a row ---------------------------------------------------------------------------
+    // --- the cost of each cluster for a row
+    // ---------------------------------------------------------------------------
 
     // Write to `cost` what the loss would be, up to a constant, with row g in each cluster instead of its own.
     void weigh(i64 g) {
@@ -216,7 +219,8 @@ private:
 
     f64 rounding(f64 n) const { return LEAST_GAIN * of.weight * (RATIO ? 1.0 : n * phi.slope(of.n_objects)); }
 
-    // --- moves --------------------------------------------------------------------------------------------------------
+    // --- moves
+    // --------------------------------------------------------------------------------------------------------
 
     void put(i64 g, i64 to) {
         change_place(g, labels[g], to);
@@ -302,7 +306,8 @@ private:
         return moved;
     }
 
-    // --- merges -------------------------------------------------------------------------------------------------------
+    // --- merges
+    // -------------------------------------------------------------------------------------------------------
 
     // Merge the two clusters whose union lowers the loss most, as long as one does; return whether some have merged.
     bool merge() {
@@ -329,18 +334,19 @@ private:
     void weigh_unions() {
         changes.assign(width * width, 0.0);
         gains.assign(width * width, 0.0);
-        std::vector<i64> clusters_of_c;
+        std::vector<i64> shared_with;
         for (i64 m = 0; m < of.n_clusterings; ++m) {
             count_work();
             f64 w = (f64)of.times[m];
             for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
                 const f64* in = overlap.data() + c * width;
-                clusters_of_c.clear();
+                shared_with.clear();
                 for (i64 s = 0; s < width; ++s)
-                    if (in[s] > 0) clusters_of_c.push_back(s);
-                for (std::size_t i = 0; i < clusters_of_c.size(); ++i)
-                    for (std::size_t j = i + 1; j < clusters_of_c.size(); ++j)
-                        gains[clusters_of_c[i] * width + clusters_of_c[j]] += (RATIO ? 1 : w) * joint(in[clusters_of_c[i]], in[clusters_of_c[j]]);
+                    if (in[s] > 0) shared_with.push_back(s);
+                for (std::size_t i = 0; i < shared_with.size(); ++i)
+                    for (std::size_t j = i + 1; j < shared_with.size(); ++j)
+                        gains[shared_with[i] * width + shared_with[j]] +=
+                            (RATIO ? 1 : w) * joint(in[shared_with[i]], in[shared_with[j]]);
             }
             if constexpr (RATIO) {
                 f64 before = index(shared[m], spread, m);
@@ -375,7 +381,8 @@ private:
         std::replace(labels, labels + n_rows, absorbed, kept);
     }
 
-    // --- clusters taken apart -----------------------------------------------------------------------------------------
+    // --- clusters taken apart
+    // -----------------------------------------------------------------------------------------
 
     // Take each cluster apart and allocate its rows anew, to any clusters; keep what lowers the loss.
     bool rebuild(const std::vector<i64>& order) {

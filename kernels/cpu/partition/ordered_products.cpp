@@ -38,7 +38,8 @@ void add_tile(Factors of, i64 row, Matrix<const f64> table, i64 first, Matrix<f6
     }
 }
 
-// Add the products of N rows: two vectors of columns at a time for one half of the rows and then the other, the rest singly.
+// Add the products of N rows: two vectors of columns at a time for one half of the rows and then the other, the rest
+// singly.
 template <i64 N>
 void add_rows(Factors of, i64 row, Matrix<const f64> table, const Tail<f64>& tail, Matrix<f64> into) {
     constexpr i64 L = IN_REGISTER<f64>, HALF = (N + 1) / 2;

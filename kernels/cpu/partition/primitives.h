@@ -53,8 +53,8 @@ f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const 
 // after what starts[start] says is filled; the diagonal and zeros are no edges.
 void append_edges(i64 start, Matrix<const f64> rows, Vector<i64> starts, Vector<i64> columns, Vector<f64> edges);
 
-// Copy each edge's value with row < column to the other direction. Returns the first pair i, j that differs by more than
-// a share `within`, and both values; i = -1 if there is none.
+// Copy each edge's value with row < column to the other direction. Returns the first pair i, j that differs by more
+// than a share `within`, and both values; i = -1 if there is none.
 std::tuple<i64, i64, f64, f64> symmetrize(Vector<const i64> starts, Vector<const i64> columns, Vector<f64> edges,
                                           f64 within);
 
@@ -74,15 +74,16 @@ void posteriors(Matrix<f64> sums, Vector<const f64> constant, f64 scale, Matrix<
 // ordered_products.cpp. pairs (R, T), table (T, k): their product is added to sums (R, k), in the order of the T terms.
 void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums);
 
-// Add the product of the transpose of soft (N, J) and values (N, k) for each block of `block_rows` rows: sums (blocks, J, k).
+// Add the product of the transpose of soft (N, J) and values (N, k) for each block of `block_rows` rows: sums (blocks,
+// J, k).
 void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i64 block_rows, Matrix<f64> sums);
 
 // rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.
 void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links);
 
-// sizes (n,); powers: of the sizes 0, 1, 2, ..., and the exponent, for sizes that the table lacks. kept, absorbed, goodness
-// (n - k,): the merges. The triangle is compacted when a share `shrink_at` of its clusters is left; `merged` is told
-// numbers of further merges.
+// sizes (n,); powers: of the sizes 0, 1, 2, ..., and the exponent, for sizes that the table lacks. kept, absorbed,
+// goodness (n - k,): the merges. The triangle is compacted when a share `shrink_at` of its clusters is left; `merged`
+// is told numbers of further merges.
 void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Vector<const f64>, f64> powers,
                        f64 shrink_at, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
                        const std::function<void(i64)>& merged);

@@ -59,7 +59,8 @@ private:
 class Descent {
 public:
     Descent(const SoftTerms& terms_, i64 n_columns)
-        : terms(terms_), max_clusters(largest(terms.bounds)), table(max_clusters, n_columns), products(max_clusters, n_columns),
+        : terms(terms_), max_clusters(largest(terms.bounds)), table(max_clusters, n_columns),
+          products(max_clusters, n_columns),
           gram_times(max_clusters, n_columns), column_sums(1, n_columns) {}
 
     // Step until no correspondence of clustering h moves by more than `tol`.

@@ -13,7 +13,8 @@ struct Tail {
     i64 first, n;  // columns first ... first + n - 1
     std::vector<T> copied;
 
-    explicit Tail(Matrix<const T> table) : first(table.columns / IN_REGISTER<T> * IN_REGISTER<T>), n(table.columns - first) {
+    explicit Tail(Matrix<const T> table)
+        : first(table.columns / IN_REGISTER<T> * IN_REGISTER<T>), n(table.columns - first) {
         if (n == 0) return;
         copied.resize(table.rows * IN_REGISTER<T>);
         for (i64 row = 0; row < table.rows; ++row)

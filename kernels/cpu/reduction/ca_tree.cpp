@@ -86,7 +86,8 @@ public:
         : tree(tree_of(rows, shape_)), shape(shape_), n_des(n_des_), radii(radii_), representatives(representatives_),
           tile(rows.columns) {
         i64 max_children = 0;
-        for (i64 z = 0; z + 1 < shape.starts.size; ++z) max_children = std::max(max_children, shape.starts[z + 1] - shape.starts[z]);
+        for (i64 z = 0; z + 1 < shape.starts.size; ++z)
+            max_children = std::max(max_children, shape.starts[z + 1] - shape.starts[z]);
         members.resize(n_des > 0 ? std::min(n_des, tree.n_rows) + max_children : 0);
     }
 

@@ -11,7 +11,8 @@ namespace nanobind::detail {
 namespace {
 
 template <typename Array>
-bool take(handle source, dlpack::dtype type, size_t n_dimensions, bool contiguous, TakenArray& taken, cleanup_list* cleanup) {
+bool take(handle source, dlpack::dtype type, size_t n_dimensions, bool contiguous, TakenArray& taken,
+          cleanup_list* cleanup) {
     make_caster<Array> caster;
     if (!caster.from_python(source, 0, cleanup)) return false;
     const Array& array = caster.value;
@@ -30,7 +31,8 @@ bool take(handle source, dlpack::dtype type, size_t n_dimensions, bool contiguou
 
 }  // namespace
 
-bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous, TakenArray& array,
+bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous,
+                TakenArray& array,
                 cleanup_list* cleanup) {
     return writable ? take<ndarray<device::cpu>>(source, type, n_dimensions, contiguous, array, cleanup)
                     : take<ndarray<ro, device::cpu>>(source, type, n_dimensions, contiguous, array, cleanup);
@@ -50,7 +52,8 @@ RecordClass::RecordClass(const char* name_, const char* const* fields_, size_t n
     record_classes().push_back(this);
 }
 
-bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags, cleanup_list* cleanup) {
+bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags,
+                 cleanup_list* cleanup) {
     for (size_t i = 0; i < record.n_fields; ++i) {
         PyObject* attribute = PyObject_GetAttr(source.ptr(), PyTuple_GetItem(record.names, (Py_ssize_t)i));
         if (!attribute) {

@@ -1,5 +1,5 @@
-// Casters between NumPy's arrays and spans: only arrays of the very type, C-contiguous except `Strided`, and for results
-// not read-only.
+// Casters between NumPy's arrays and spans: only arrays of the very type, C-contiguous except `Strided`, and for
+// results not read-only.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -34,17 +34,20 @@ struct TakenArray {
     gpuens::i64 shape[2], strides[2];
 };
 
-// Take an array of this very type and number of dimensions, in host memory: one that was converted would be a copy, so that
-// results would be lost, and other data freed before they are read (arguments.cpp).
-bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous, TakenArray& array,
+// Take an array of this very type and number of dimensions, in host memory: one that was converted would be a copy, so
+// that results would be lost, and other data freed before they are read (arguments.cpp).
+bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous,
+                TakenArray& array,
                 cleanup_list* cleanup);
 
 template <typename T>
 bool take_array(handle source, size_t n_dimensions, bool contiguous, TakenArray& array, cleanup_list* cleanup) {
-    return take_array(source, dtype<std::remove_const_t<T>>(), n_dimensions, !std::is_const_v<T>, contiguous, array, cleanup);
+    return take_array(source, dtype<std::remove_const_t<T>>(), n_dimensions, !std::is_const_v<T>, contiguous, array,
+                      cleanup);
 }
 
-// An array over memory that its owner frees. Of NumPy's two types of 64-bit integers, equal but not printed alike, the usual.
+// An array over memory that its owner frees. Of NumPy's two types of 64-bit integers, equal but not printed alike, the
+// usual.
 template <typename T>
 object array_over(const T* data, size_t size, capsule owner) {
     object array = cast(ndarray<numpy, T, ndim<1>>(const_cast<T*>(data), {size}, owner), rv_policy::reference);
@@ -125,7 +128,8 @@ struct FieldReader {
     bool (*read)(handle source, void* field, uint8_t flags, cleanup_list* cleanup);
 
     template <typename T>
-    explicit FieldReader(T* field_) : field(field_), read([](handle source, void* to, uint8_t flags, cleanup_list* cleanup) {
+    explicit FieldReader(T* field_)
+        : field(field_), read([](handle source, void* to, uint8_t flags, cleanup_list* cleanup) {
         return is_member(source, *static_cast<T*>(to), flags, cleanup);
     }) {}
 };
@@ -140,13 +144,15 @@ struct FieldWriter {
     }) {}
 
     template <typename T>
-    explicit FieldWriter(const gpuens::Vector<const T>* array) : field(array), write([](const void* from, const capsule& owner) {
+    explicit FieldWriter(const gpuens::Vector<const T>* array)
+        : field(array), write([](const void* from, const capsule& owner) {
         const auto& vector = *static_cast<const gpuens::Vector<const T>*>(from);
         return array_over(vector.data, (size_t)vector.size, owner);
     }) {}
 };
 
-bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags, cleanup_list* cleanup);
+bool read_record(handle source, const RecordClass& record, const FieldReader* fields, uint8_t flags,
+                 cleanup_list* cleanup);
 handle write_record(const RecordClass& record, const FieldWriter* fields, const capsule& owner);
 
 template <gpuens::Record T>

@@ -8,7 +8,8 @@ namespace {
 
 // Within those below, with the instructions that each may use: every word of the others is read once for all ROWS.
 template <int ROWS>
-[[gnu::always_inline]] inline void count(const u64* const row_words[ROWS], const u64* const column_words[4], i64 n, i64* counts) {
+[[gnu::always_inline]] inline void count(const u64* const row_words[ROWS], const u64* const column_words[4], i64 n,
+                                         i64* counts) {
     u64 in[ROWS][4] = {};
     const u64 *a = column_words[0], *b = column_words[1], *c = column_words[2], *d = column_words[3];
     for (i64 p = 0; p < n; ++p)

@@ -111,9 +111,11 @@ template <typename V, typename T>
     else if constexpr (sizeof(T) == 1)
         return (V)_mm512_mask_add_epi8((__m512i)vector, lanes, (__m512i)vector, _mm512_set1_epi8((char)unit));
     else if constexpr (sizeof(T) == 2)
-        return (V)_mm512_mask_add_epi16((__m512i)vector, (__mmask32)lanes, (__m512i)vector, _mm512_set1_epi16((short)unit));
+        return (V)_mm512_mask_add_epi16((__m512i)vector, (__mmask32)lanes, (__m512i)vector,
+                                        _mm512_set1_epi16((short)unit));
     else
-        return (V)_mm512_mask_add_epi32((__m512i)vector, (__mmask16)lanes, (__m512i)vector, _mm512_set1_epi32((int)unit));
+        return (V)_mm512_mask_add_epi32((__m512i)vector, (__mmask16)lanes, (__m512i)vector,
+                                        _mm512_set1_epi32((int)unit));
 }
 
 }  // namespace bits
@@ -213,7 +215,8 @@ struct Lanes {
     }
 };
 
-// --- 64 bits, one for each lane ---------------------------------------------------------------------------------------
+// --- 64 bits, one for each lane
+// ---------------------------------------------------------------------------------------
 
 namespace bits {
 
@@ -286,10 +289,11 @@ template <typename Work>
     for (; of; of &= of - 1) work((i64)__builtin_ctzll(of));
 }
 
-// --- sorted scores ----------------------------------------------------------------------------------------------------
+// --- sorted scores
+// ----------------------------------------------------------------------------------------------------
 
-// Insert a score into TAKEN sorted scores, highest first, and drop the last; `before` is the score in front of them: where
-// the new one is higher, it comes first.
+// Insert a score into TAKEN sorted scores, highest first, and drop the last; `before` is the score in front of them:
+// where the new one is higher, it comes first.
 template <typename T>
 [[gnu::always_inline]] inline void take_among(T* sorted, T before, T score) {
     using Pack = Native<T, TAKEN>;
@@ -304,7 +308,8 @@ template <typename T>
     std::memcpy(sorted, &scores, sizeof scores);
 }
 
-// --- memory -----------------------------------------------------------------------------------------------------------
+// --- memory
+// -----------------------------------------------------------------------------------------------------------
 
 // Numbers whose first begins a cache line: a row of a table that crosses more lines than it must loads more slowly.
 template <typename T>
@@ -323,7 +328,8 @@ private:
     i64 size;
 };
 
-// --- words ------------------------------------------------------------------------------------------------------------
+// --- words
+// ------------------------------------------------------------------------------------------------------------
 
 // Write how many bits each of four arrays of n words shares with `own`.
 void count_common(const u64* row, const u64* const columns[4], i64 n, i64 counts[4]);

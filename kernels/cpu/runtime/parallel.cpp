@@ -31,7 +31,8 @@ constexpr f64 LONGEST_NS = 2'000'000;   // longest foreseen time of a piece; for
 constexpr i64 PIECES_A_THREAD = 8;      // fewest pieces a thread, to balance the load
 constexpr auto BETWEEN_LOOKS = std::chrono::milliseconds(20);
 constexpr auto MOST_BETWEEN_LOOKS = std::chrono::milliseconds(100);
-constexpr i64 WORK_PER_WAIT = 10;  // shortest time between two looks for signals, in multiples of the last wait for the GIL
+// shortest time between two looks for signals, in multiples of the last wait for the GIL
+constexpr i64 WORK_PER_WAIT = 10;
 
 // Work that several threads share, on the stack of the calling thread.
 struct Job {

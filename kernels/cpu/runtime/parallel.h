@@ -3,8 +3,9 @@
 //   over_ranges(n, nanoseconds, [&](i64 start, i64 stop) { ... });
 //
 // calls the function on pieces of 0 ... n - 1 in the calling thread and in threads of one pool. It may write to its own
-// range alone, so that results do not depend on the number of threads. Pieces are long enough to be worth handing over and
-// short enough to stop after: a signal that Python answers by an exception, such as Ctrl-C, ends the work within pieces.
+// range alone, so that results do not depend on the number of threads. Pieces are long enough to be worth handing over
+// and short enough to stop after: a signal that Python answers by an exception, such as Ctrl-C, ends the work within
+// pieces.
 #pragma once
 
 #include <chrono>
@@ -29,10 +30,10 @@ private:
     void* python_thread;
 };
 
-// A scope of a thread that takes the GIL: a call of a Python function, or the return to Python. `end_calls` waits until all
-// scopes are closed; a thread that would open one later sleeps for ever, without the GIL: Python before 3.14 ends a thread
-// that waits for the GIL by unwinding its stack, at which C++ aborts the process. `has_gil`: the thread has the GIL already,
-// but the Python function may hand it over to other threads, and wait for it.
+// A scope of a thread that takes the GIL: a call of a Python function, or the return to Python. `end_calls` waits until
+// all scopes are closed; a thread that would open one later sleeps for ever, without the GIL: Python before 3.14 ends a
+// thread that waits for the GIL by unwinding its stack, at which C++ aborts the process. `has_gil`: the thread has the
+// GIL already, but the Python function may hand it over to other threads, and wait for it.
 class InPython {
 public:
     explicit InPython(bool has_gil = false);
@@ -46,8 +47,8 @@ void call_python(const Function& function, const Given&... given) {
     function(given...);
 }
 
-// Name the Python function that returns the number of threads a call may use, and Python's main thread, the only one that
-// answers signals.
+// Name the Python function that returns the number of threads a call may use, and Python's main thread, the only one
+// that answers signals.
 void prepare(void* count_threads, u64 main_thread);
 
 // Let no other thread take the GIL from now on: the calling thread is about to end the interpreter.
@@ -70,8 +71,8 @@ private:
     Job& job;
 };
 
-// Call `work` once in each thread, for what is allocated once for many ranges. An item of 0 ... n - 1 takes about so many
-// nanoseconds. What any thread throws, the calling one throws after all have ended.
+// Call `work` once in each thread, for what is allocated once for many ranges. An item of 0 ... n - 1 takes about so
+// many nanoseconds. What any thread throws, the calling one throws after all have ended.
 void in_threads(i64 n, f64 nanoseconds, const std::function<void(Ranges&)>& work);
 
 template <typename Work>

@@ -4,7 +4,8 @@
 
 namespace gpuens {
 
-// Whether this processor, and its system, run code of a level: "v2", "v3" or "v4" of x86-64; "" is that of other processors.
+// Whether this processor, and its system, run code of a level: "v2", "v3" or "v4" of x86-64; "" is that of other
+// processors.
 bool supported(std::string_view level);
 
 }  // namespace gpuens

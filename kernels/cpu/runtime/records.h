@@ -1,5 +1,5 @@
-// Records that C++ and Python share, declared once: a struct begins with RECORD, which declares its fields; arguments.h reads
-// them by name from any object with such attributes, and gives Python a named tuple of them.
+// Records that C++ and Python share, declared once: a struct begins with RECORD, which declares its fields; arguments.h
+// reads them by name from any object with such attributes, and gives Python a named tuple of them.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@
 #define FIELD_NAME(Type, name) #name,
 #define FIELD_ADDRESS(Type, name) Field(&self.name),
 
-// The fields (type, name), ... of a struct of this name; methods may follow. list_fields<Field>(self) are Field(&self.name), ...
+// The fields (type, name), ... of a struct of this name; methods may follow. list_fields<Field>(self) are
+// Field(&self.name), ...
 #define RECORD(Name, ...)                                                                 \
     OVER_FIELDS(DECLARE_FIELD, __VA_ARGS__)                                               \
     static constexpr char RECORD_NAME[] = #Name;                                          \

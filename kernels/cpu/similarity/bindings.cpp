@@ -12,8 +12,10 @@ void bind_similarity(nanobind::module_& m) {
     using run = nanobind::call_guard<Running>;
     m.def("coassociation_tile", &coassociation_tile, "rows"_a, "cols"_a, "offsets"_a, "weights"_a, "tile"_a, run());
     m.def("coupled_tile", &coupled_tile, "rows"_a, "cols"_a, "offsets"_a, "blocks"_a, "tile"_a, run());
-    m.def("relative_similarities", &relative_similarities, "shares"_a, "offsets"_a, "weights"_a, "similarities"_a, run());
-    m.def("mapping_coefficients", &mapping_coefficients, "of"_a, "codes"_a, "offsets"_a, "firsts"_a, "coefficients"_a, run());
+    m.def("relative_similarities", &relative_similarities, "shares"_a, "offsets"_a, "weights"_a, "similarities"_a,
+          run());
+    m.def("mapping_coefficients", &mapping_coefficients, "of"_a, "codes"_a, "offsets"_a, "firsts"_a, "coefficients"_a,
+          run());
     m.def("nth_largest", &nth_largest, "tile"_a, "n"_a, "thresholds"_a, run());
     m.def("walk_products", &walk_products, "step"_a, "n_steps"_a, "products"_a, "spare"_a, run());
     m.def("row_distances", &row_distances, "points"_a, "bounds"_a, "rows"_a, "mean"_a, "farthest"_a, run());
@@ -30,7 +32,8 @@ void bind_similarity(nanobind::module_& m) {
     m.def("neighborhood_bits", &neighborhood_bits, "rows"_a, "cols"_a, "offsets"_a, "blocks"_a, "threshold"_a, "bits"_a,
           run());
     m.def("overlaps", &overlaps, "rows"_a, "cols"_a, "runs"_a, "common"_a, run());
-    m.def("leave_out_themselves", &leave_out_themselves, "common"_a, "bits"_a, "rows"_a, "cols"_a, "place"_a, "are_neighbors"_a,
+    m.def("leave_out_themselves", &leave_out_themselves, "common"_a, "bits"_a, "rows"_a, "cols"_a, "place"_a,
+          "are_neighbors"_a,
           "counts"_a, run());
     m.def("mark_members", &mark_members, "codes"_a, "offsets"_a, "members"_a, run());
     m.def("neighbor_counts", &neighbor_counts, "bits"_a, "rows"_a, "offsets"_a, "counts"_a, "sums"_a, run());

@@ -19,8 +19,8 @@ struct Row {
     const f64* weights;
 };
 
-// Write n <= AT_ONCE similarities of a row and columns, whose labels of one clustering are `step` after those of the one
-// before; there are AT_ONCE of each. A zero that is added changes no sum.
+// Write n <= AT_ONCE similarities of a row and columns, whose labels of one clustering are `step` after those of the
+// one before; there are AT_ONCE of each. A zero that is added changes no sum.
 template <typename Code>
 void add_common(const Row<Code>& row, const Code* cols, i64 step, i64 n, f64* out) {
     f64 sums[AT_ONCE] = {};

@@ -1,8 +1,8 @@
 // The similarity of two clusters of one clustering, by how they spread over the clusters of the other clusterings
 // (kernels/coupled_clusters.cu).
 //
-// A spread with few entries is walked along its entries, any other one row by row; both add the same numbers in the same
-// order, but for zeros.
+// A spread with few entries is walked along its entries, any other one row by row; both add the same numbers in the
+// same order, but for zeros.
 #include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
@@ -63,7 +63,8 @@ struct Entries {
     std::vector<i64> starts;
     std::vector<Entry> entries;
 
-    Entries(Matrix<const f64> of, i64 n, bool by_columns) : starts((by_columns ? of.columns : of.rows) + 1), entries(n) {
+    Entries(Matrix<const f64> of, i64 n, bool by_columns)
+        : starts((by_columns ? of.columns : of.rows) + 1), entries(n) {
         auto each = [&](auto&& work) {
             for (i64 row = 0; row < of.rows; ++row)
                 for (i64 column = 0; column < of.columns; ++column)

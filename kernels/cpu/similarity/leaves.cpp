@@ -46,8 +46,8 @@ bool any_within(const f64* squares, i64 n, f64 limit) {
     return within;
 }
 
-// Write sums over the features of `add(feature)(place)`, n side by side; return whether any may be within the limit. Partial
-// sums are bounds, too. N: n where it is known, and sums stay in registers.
+// Write sums over the features of `add(feature)(place)`, n side by side; return whether any may be within the limit.
+// Partial sums are bounds, too. N: n where it is known, and sums stay in registers.
 template <i64 N, typename Add>
 bool sum_features(i64 n_features, i64 n, f64 limit, f64* squares, Add&& add) {
     f64 in_registers[N ? N : 1];

@@ -1,5 +1,5 @@
-// The n-th largest number of each row (gpuens/similarity/propagated.py), by comparisons: zeros and ties, of which there are
-// many, would make a selection slow.
+// The n-th largest number of each row (gpuens/similarity/propagated.py), by comparisons: zeros and ties, of which there
+// are many, would make a selection slow.
 #include "runtime/parallel.h"
 #include "similarity/primitives.h"
 

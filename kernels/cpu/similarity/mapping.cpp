@@ -39,7 +39,8 @@ void mapping_coefficients(ReferenceSets of, Codes<Matrix> codes, Vector<const i6
                             const f64* object_weights = weights.data() + (i - start) * n;
                             for (i64 t = 0; t < n; ++t) {
                                 Code label = labels[m][of.ids[i][t]];
-                                if (label != MISSING(Code) && object_weights[t] > 0.0) shares.add((i32)(offsets[m] + label), object_weights[t]);
+                                if (label != MISSING(Code) && object_weights[t] > 0.0)
+                                    shares.add((i32)(offsets[m] + label), object_weights[t]);
                             }
                             shares.scale();
                             coefficients.counts[i][m] = (i32)shares.listed;

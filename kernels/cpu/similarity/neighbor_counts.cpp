@@ -41,7 +41,8 @@ void mark_members(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<u64> me
         over_ranges(of.rows, (f64)of.columns * MARKED_NS, [&](i64 start, i64 stop) {
             for (i64 m = start; m < stop; ++m)
                 for (i64 q = 0; q < of.columns; ++q)
-                    if (Code label = of[m][q]; label != MISSING(Code)) members[offsets[m] + label][q / 64] |= 1ull << q % 64;
+                    if (Code label = of[m][q]; label != MISSING(Code))
+                        members[offsets[m] + label][q / 64] |= 1ull << q % 64;
         });
     }, codes);
 }
@@ -71,7 +72,8 @@ void neighbor_sums(Matrix<const u64> bits, Matrix<const i64> values, Matrix<i64>
             for (i64 i = range.start; i < range.stop; ++i) {
                 list_neighbors(bits, i, neighbors);
                 i64 d = 0;
-                for (; d + 32 <= width; d += 32, look()) add_columns<32>(neighbors, values.data + d, width, sums[i] + d);
+                for (; d + 32 <= width; d += 32, look())
+                    add_columns<32>(neighbors, values.data + d, width, sums[i] + d);
                 for (; d + 8 <= width; d += 8) add_columns<8>(neighbors, values.data + d, width, sums[i] + d);
                 for (; d < width; ++d) add_columns<1>(neighbors, values.data + d, width, sums[i] + d);
                 look();

@@ -1,8 +1,8 @@
 // Neighbourhoods as rows of bits (kernels/neighborhoods.cu).
 //
-// A table has the similarities, in whole units, of each cluster of the rows to the labels of 64 columns, one in each lane: a
-// row of labels adds up rows of the table, 64 pairs at a time. The few similarities that these sums do not decide are
-// computed one by one.
+// A table has the similarities, in whole units, of each cluster of the rows to the labels of 64 columns, one in each
+// lane: a row of labels adds up rows of the table, 64 pairs at a time. The few similarities that these sums do not
+// decide are computed one by one.
 #include "runtime/lanes.h"
 #include "runtime/parallel.h"
 #include "similarity/primitives.h"
@@ -14,7 +14,8 @@ namespace {
 constexpr i64 AT_ONCE = 64;  // rows between looks
 constexpr f64 LABEL_NS = 1.5;
 
-// The clusters that the rows are in, and the table's row of each of their labels: 0, which is all zeros, for a missing one.
+// The clusters that the rows are in, and the table's row of each of their labels: 0, which is all zeros, for a missing
+// one.
 struct Present {
     std::vector<i64> clusters;
     std::vector<u32> places;
@@ -44,7 +45,8 @@ struct Compared {
     ClusterBlocks blocks;
     Threshold threshold;
 
-    // The units of the present clusters for n columns from `first` on. Those of few clusters are found once for all columns.
+    // The units of the present clusters for n columns from `first` on. Those of few clusters are found once for all
+    // columns.
     void fill(const Present& present, i64 first, i64 n, u32* table) const {
         u32 rounded[LANES + 1];
         for (i64 t = 0, m = 0; t < (i64)present.clusters.size(); ++t) {
@@ -65,7 +67,8 @@ struct Compared {
     }
 
     bool are_near(i64 i, i64 j) const {
-        f64 sum = coupled_sum(rows[i], cols.data + j, cols.columns, offsets.data, blocks.starts.data, blocks.values.data,
+        f64 sum = coupled_sum(rows[i], cols.data + j, cols.columns, offsets.data, blocks.starts.data,
+                              blocks.values.data,
                               rows.columns);
         return sum / (f64)rows.columns >= threshold.theta;
     }
@@ -100,7 +103,8 @@ void neighborhood_bits(Codes<Matrix> rows, Codes<Matrix> cols, Vector<const i64>
                     compared.fill(present, first, n, table.data());
                     for (i64 i = 0; i < of.rows; ++i) {
                         if (i % AT_ONCE == 0) look();
-                        bits[i][w] = compared.bits(i, first, ~0ull >> (LANES - n), present.places.data() + i * of.columns,
+                        bits[i][w] = compared.bits(i, first, ~0ull >> (LANES - n),
+                                                   present.places.data() + i * of.columns,
                                                    table.data());
                     }
                 }

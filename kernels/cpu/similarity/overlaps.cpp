@@ -13,9 +13,11 @@ constexpr i64 ROWS = 64, COLUMNS = 512;  // rows and columns of a tile: a cache 
 constexpr i64 AT_ONCE = 4;                // columns
 constexpr f64 WORD_NS = 0.03, BIT_NS = 0.6;
 
-void count_tile(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range tile_rows, Range tile_columns,
+void count_tile(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range tile_rows,
+                Range tile_columns,
                 Matrix<i64> common) {
-    for (i64 i = tile_rows.start; i < tile_rows.stop; ++i) std::fill(common[i] + tile_columns.start, common[i] + tile_columns.stop, 0);
+    for (i64 i = tile_rows.start; i < tile_rows.stop; ++i)
+        std::fill(common[i] + tile_columns.start, common[i] + tile_columns.stop, 0);
     for (i64 run = 0; run + 1 < runs.size; ++run) {
         i64 first = runs[run], n = runs[run + 1] - first;
         for (i64 j = tile_columns.start; j < tile_columns.stop; j += AT_ONCE) {
@@ -41,7 +43,8 @@ void overlaps(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> 
     over_ranges(down * across, (f64)((rows.columns + 16) * ROWS * COLUMNS) * WORD_NS, [&](i64 start, i64 stop) {
         for (i64 tile = start; tile < stop; ++tile) {
             i64 i = tile / across * ROWS, j = tile % across * COLUMNS;
-            count_tile(rows, cols, runs, {i, std::min(i + ROWS, rows.rows)}, {j, std::min(j + COLUMNS, cols.rows)}, common);
+            count_tile(rows, cols, runs, {i, std::min(i + ROWS, rows.rows)}, {j, std::min(j + COLUMNS, cols.rows)},
+                       common);
         }
     });
 }

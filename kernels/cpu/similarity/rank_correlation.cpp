@@ -1,4 +1,5 @@
-// Spearman's rank correlation of sparse columns in whole numbers (gpuens/similarity/ranks.py, kernels/rank_correlation.cu).
+// Spearman's rank correlation of sparse columns in whole numbers (gpuens/similarity/ranks.py,
+// kernels/rank_correlation.cu).
 #include "runtime/parallel.h"
 #include "similarity/primitives.h"
 

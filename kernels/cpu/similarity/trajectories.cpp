@@ -2,8 +2,9 @@
 //
 //   Q_0 = 0,   Q_t = P (I + Q_(t-1)) P^T
 //
-// A thread holds some rows of P (I + Q), turned, and never all of them: those are P Q's, four links at a time, so that a sum
-// is read and written once for them. Every column of P (P Q)^T is then a sum of few of its lines, eight sums side by side.
+// A thread holds some rows of P (I + Q), turned, and never all of them: those are P Q's, four links at a time, so that
+// a sum is read and written once for them. Every column of P (P Q)^T is then a sum of few of its lines, eight sums side
+// by side.
 #include "runtime/lanes.h"
 #include "runtime/parallel.h"
 #include "similarity/primitives.h"
