@@ -151,17 +151,12 @@ def kmeans_ensemble(
         _refuse_wide_indices(X)
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    n_drawn = share(objects, n_objects, "objects")
-    n_seen = share(features, n_features, "features")
-    if projection is not None:
-        projection = checks.check_integer(projection, "projection", minimum=1)
-        needed = 8 * (min(n_objects, CHUNK) + n_seen) * projection
-        checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
+    draws = _draws(n_objects, n_features, objects, features, projection)
     if n_clusters is None:
         n_clusters = (2, "sqrt") if n_objects >= 4 else min(2, n_objects)
-    low, high = check_k_range(n_clusters, n_objects, n_drawn)
+    low, high = check_k_range(n_clusters, n_objects, draws.n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch", "nested"])
-    algorithm = _resolve_algorithm(algorithm, hasattr(X, "tocsr"), n_drawn, device)
+    algorithm = _resolve_algorithm(algorithm, hasattr(X, "tocsr"), draws.n_drawn, device)
     checks.check_runs(n_init, max_iter)
     settings: dict[str, Any] = {
         "n_init": int(n_init),
@@ -173,8 +168,6 @@ def kmeans_ensemble(
     children = checks.make_generator(random_state).spawn(n_clusterings)
     if names is not None:
         names = checks.check_names(names, n_clusterings)
-
-    draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
     tasks = [KMeansTask(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
     if chunked(X):
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
@@ -186,6 +179,16 @@ def kmeans_ensemble(
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
+
+
+def _draws(n_objects: int, n_features: int, objects: Any, features: Any, projection: int | None) -> Draws:
+    """Return the settings of the draws, or refuse shares out of range and a projection above the memory budget."""
+    n_seen = share(features, n_features, "features")
+    if projection is not None:
+        projection = checks.check_integer(projection, "projection", minimum=1)
+        needed = 8 * (min(n_objects, CHUNK) + n_seen) * projection
+        checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
+    return Draws(n_objects, n_features, share(objects, n_objects, "objects"), n_seen, projection)
 
 
 def _refuse_wide_indices(X: Any) -> None:

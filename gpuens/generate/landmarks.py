@@ -165,72 +165,106 @@ def by_landmarks(
     """Make the clusterings that ``plan(n_objects)`` describes; other parameters are those of `landmark_ensemble`."""
     where = "cpu"
     if chunked(X):
-        from gpuens.distributed import features_in_chunks, landmarks
+        from gpuens.distributed import features_in_chunks
 
         X = features_in_chunks(X, names, client)
     else:
         where = home_of(X, "X")
         device = resolve(device, where)
         X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
-    n_objects, n_features = (int(n) for n in X.shape)
+    planned, names, run = _run_of(X, n_clusterings, plan, n_neighbors, random_state, names, resume)
+    if chunked(X):
+        return _label_chunks(X, planned, run, progress, resume, device, client)
+    labels = _label_objects(X, planned, run, progress, resume, device, client)
+    ensemble = Ensemble(list(labels.T), names=names)
+    ensemble.device_kind = where
+    return ensemble
+
+
+class _Run(NamedTuple):
+    """The tasks of an ensemble, their settings, and what a folder for resuming notes about them."""
+
+    n_clusterings: int
+    tasks: list[LandmarkTask]
+    settings: dict[str, int]
+    about: dict[str, Any]
+    dtype: Any
+
+
+def _run_of(
+    X: Any, n_clusterings: int, plan: Callable[[int], LandmarkPlan], n_neighbors: int, random_state: Any,
+    names: Sequence[Any] | None, resume: str | os.PathLike[str] | None,
+) -> tuple[LandmarkPlan, Sequence[Any] | None, _Run]:  # fmt: skip
+    """Check the arguments of `by_landmarks`; return the plan, the names, and the tasks with their settings."""
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
-    planned = plan(n_objects)
-    n_landmarks = planned.n_landmarks
-    n_neighbors = min(checks.check_integer(n_neighbors, "n_neighbors", minimum=1), n_landmarks)
+    planned = plan(int(X.shape[0]))
+    settings = {
+        "n_drawn": min(int(X.shape[0]), OBJECTS_PER_LANDMARK * planned.n_landmarks),
+        "n_landmarks": planned.n_landmarks,
+        "n_neighbors": min(checks.check_integer(n_neighbors, "n_neighbors", minimum=1), planned.n_landmarks),
+    }
     if names is not None:
         names = checks.check_names(names, n_clusterings)
-    dtype = np.min_scalar_type(planned.high)
-    settings = {
-        "n_drawn": min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks),
-        "n_landmarks": n_landmarks,
-        "n_neighbors": n_neighbors,
-    }
     if resume is not None and random_state is None:
         raise ValueError("resume repeats earlier draws, but a fresh seed cannot; give a number as random_state or rng.")
-    of_a_task = planned.kind.n_clusterings
-    children = checks.make_generator(random_state).spawn(-(-n_clusterings // of_a_task))
+    children = checks.make_generator(random_state).spawn(-(-n_clusterings // planned.kind.n_clusterings))
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]
     about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
-    if chunked(X):
-        largest = max(X.chunks[0])
-        checks.check_memory(
-            dtype.itemsize * largest * n_clusterings + _bytes_of_set(largest, n_features, planned, "cpu", **settings),
-            memory_budget(),
-            f"{n_landmarks} landmarks of chunks with up to {largest} objects and {n_features} features",
-            "make smaller chunks, or ask for fewer landmarks",
-        )
-        chunks = landmarks.ChunkedPoints(X, device, client)
-        columns = landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
-        return landmarks.joined(chunks, columns[:n_clusterings], dtype)
-    of_labels, budget = dtype.itemsize * n_objects * n_clusterings, memory_budget(device)
-    of_a_set = _bytes_of_set(n_objects, n_features, planned, device, **settings)
+    return planned, names, _Run(n_clusterings, tasks, settings, about, np.min_scalar_type(planned.high))
+
+
+def _label_chunks(
+    X: Any, planned: LandmarkPlan, run: _Run, progress: bool | str, resume: Any, device: str, client: Any
+) -> Any:
+    """Return the labels of features in chunks, as a Dask array."""
+    from gpuens.distributed import landmarks
+
+    largest, n_features = max(X.chunks[0]), int(X.shape[1])
+    of_labels = run.dtype.itemsize * largest * run.n_clusterings
+    checks.check_memory(
+        of_labels + _bytes_of_set(largest, n_features, planned, "cpu", **run.settings),
+        memory_budget(),
+        f"{planned.n_landmarks} landmarks of chunks with up to {largest} objects and {n_features} features",
+        "make smaller chunks, or ask for fewer landmarks",
+    )
+    chunks = landmarks.ChunkedPoints(X, device, client)
+    columns = landmarks.label(chunks, run.tasks, run.about, run.dtype, progress=progress, resume=resume, **run.settings)
+    return landmarks.joined(chunks, columns[: run.n_clusterings], run.dtype)
+
+
+def _label_objects(
+    X: Any, planned: LandmarkPlan, run: _Run, progress: bool | str, resume: Any, device: str, client: Any
+) -> Any:
+    """Return the labels (n_objects, n_clusterings) of features in memory."""
+    from gpuens.kmeans.points import Points
+
+    n_objects, n_features = (int(n) for n in X.shape)
+    of_labels, budget = run.dtype.itemsize * n_objects * run.n_clusterings, memory_budget(device)
+    of_a_set = _bytes_of_set(n_objects, n_features, planned, device, **run.settings)
     checks.check_memory(
         of_labels + of_a_set,
         budget,
-        f"{n_landmarks} landmarks of {n_objects} objects with {n_features} features",
+        f"{planned.n_landmarks} landmarks of {n_objects} objects with {n_features} features",
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
-    from gpuens.kmeans.points import Points
-
-    folder = None if resume is None else Checkpoint(resume, {**about, "data": digest(X)})
+    folder = None if resume is None else Checkpoint(resume, {**run.about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
-    parts = [f"landmarks_{i}" for i in range(len(tasks))]
-    missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
+    parts = [f"landmarks_{i}" for i in range(len(run.tasks))]
+    missing = [task for task, part in zip(run.tasks, parts, strict=True) if folder is None or part not in folder]
     threads = threads_for(len(missing), budget - of_labels, of_a_set) if device == "cpu" else 1
     points = Points.of(X, device)
     if client is None and len(missing) > 1:
         points = points.within((budget - of_labels - threads * of_a_set) // 2)
-    results = _labels(points, missing, threads, client, dtype, settings)
-    labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
-    with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as bar:
+    results = _labels(points, missing, threads, client, run.dtype, run.settings)
+    labels = namespace(device).empty((n_objects, run.n_clusterings), dtype=run.dtype, order="F")
+    width = planned.kind.n_clusterings
+    with progress_bars.bar(run.n_clusterings, "landmark clusterings", show=progress) as bar:
         for i, part in enumerate(parts):
-            task_columns = slice(i * of_a_task, min(n_clusterings, (i + 1) * of_a_task))
+            task_columns = slice(i * width, min(run.n_clusterings, (i + 1) * width))
             rows = keep(part, partial(next, results))["labels"][: task_columns.stop - task_columns.start]
             labels[:, task_columns] = namespace(device).asarray(rows).T
             bar.update(task_columns.stop - task_columns.start)
-    ensemble = Ensemble(list(labels.T), names=names)
-    ensemble.device_kind = where
-    return ensemble
+    return labels
 
 
 def range_for(n_objects: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import pytest
 
 from gpuens.runtime import installing
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
