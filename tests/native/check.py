@@ -70,7 +70,7 @@ TESTS = [file_of(name) for name in (
 # tests that together call all primitives, and all methods of the registry
 TESTS_OF_LEVELS = [file_of(name) for name in (
     "average_linkage", "dendrogram", "evidence", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
-    "native_partition", "native_points", "observed_linkage", "pair_table", "weighted_kmeans",
+    "native_partition", "native_points", "observed_linkage", "pair_table", "weighted",
 )] + [f"{file_of(name)}::test_{test}" for name, test in (
     ("contingency", "entropies_of_intersections_counted_before_have_the_same_bits"),
     ("contingency", "one_clustering_against_all"),
