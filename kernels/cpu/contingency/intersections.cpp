@@ -126,16 +126,16 @@ public:
     Cells<Count> count(i64 i, i64 first, i64 last, std::shared_ptr<void> memory) {
         n_cells = 0;
         sorted_by = -1;
-        i64 done = 0;
+        i64 n_tables = 0;
         for (i64 j = first; j < last && (i64)rows.size() - 1 - n_cells >= std::min(labels.columns, k[i] * k[j]); ++j) {
             look();
             if (k[i] * k[j] < dense)
                 count_dense(i, j);
             else
                 count_by_clusters(i, j);
-            starts[++done] = n_cells;
+            starts[++n_tables] = n_cells;
         }
-        return {i, first, {starts.data(), done + 1}, {rows.data(), n_cells}, {columns.data(), n_cells},
+        return {i, first, {starts.data(), n_tables + 1}, {rows.data(), n_cells}, {columns.data(), n_cells},
                 {counts.data(), n_cells}, std::move(memory)};
     }
 

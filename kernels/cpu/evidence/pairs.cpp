@@ -164,8 +164,8 @@ void drawn_histogram(Codes<Matrix> codes, Vector<const i64> first, Vector<const 
                         look();
                         for (i64 i = 0; i < n; ++i) {
                             Code a = of[m][first[begin + i]], b = of[m][second[begin + i]];
-                            bool both = (a != MISSING(Code)) & (b != MISSING(Code));
-                            bin_of[i] += both ? (u32)(step + (a == b)) : 0;
+                            bool are_labelled = (a != MISSING(Code)) & (b != MISSING(Code));
+                            bin_of[i] += are_labelled ? (u32)(step + (a == b)) : 0;
                         }
                     }
                     for (i64 i = 0; i < n; ++i) ++counts[bin_of[i]];

@@ -30,9 +30,9 @@ struct Rows {
     Vector<const i32> columns;
     Vector<const f64> values;
 
-    // Write `factor` times row i of the product with `now`, minus `same` times row i, minus that row of `before`.
+    // Write `factor` times row i of the product with `now`, minus `diagonal` times row i, minus that row of `before`.
     template <int N>
-    [[gnu::always_inline]] inline void step(i64 i, i64 first, f64 factor, f64 same, const Block& now,
+    [[gnu::always_inline]] inline void step(i64 i, i64 first, f64 factor, f64 diagonal, const Block& now,
                                             const Block& before,
                                             Block& next) const {
         Register<f64> sums[N] = {};
@@ -46,7 +46,7 @@ struct Rows {
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
             i64 place = left + v * IN_REGISTER<f64>;
-            store(factor * sums[v] - same * load(now[i] + place) - load(before[i] + place), next[i] + place);
+            store(factor * sums[v] - diagonal * load(now[i] + place) - load(before[i] + place), next[i] + place);
         }
     }
 };

@@ -24,12 +24,12 @@ constexpr int AT_ONCE = 4;   // centers, whose scores do not wait for each other
 template <typename Point>
 struct Centers {
     i64 k, d;
-    std::vector<Point> own, half_square;
+    std::vector<Point> rounded, half_square;
 
     explicit Centers(Matrix<const f64> of)
-        : k(of.rows), d(of.columns), own(of.data, of.data + k * d), half_square(k) {
+        : k(of.rows), d(of.columns), rounded(of.data, of.data + k * d), half_square(k) {
         for (i64 c = 0; c < k; ++c)
-            half_square[c] = pairwise_sum<Point>(c * d, d, [&](i64 i) { return own[i] * own[i]; }) / 2;
+            half_square[c] = pairwise_sum<Point>(c * d, d, [&](i64 i) { return rounded[i] * rounded[i]; }) / 2;
     }
 };
 
@@ -68,7 +68,7 @@ private:
                                                     Labels* of_best) const {
         Pack score[CENTERS][N_VECTORS];
         i64 d = centers.d;
-        const Point *own = centers.own.data() + first * d, *block = turned.data() + p;
+        const Point *rounded = centers.rounded.data() + first * d, *block = turned.data() + p;
 #pragma GCC unroll 4
         for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
@@ -80,7 +80,7 @@ private:
 #pragma GCC unroll 4
             for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
-                for (int v = 0; v < N_VECTORS; ++v) score[c][v] -= coordinate[v] * own[c * d + j];
+                for (int v = 0; v < N_VECTORS; ++v) score[c][v] -= coordinate[v] * rounded[c * d + j];
         }
 #pragma GCC unroll 4
         for (int c = 0; c < CENTERS; ++c)

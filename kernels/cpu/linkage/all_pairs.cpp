@@ -23,7 +23,7 @@ struct General {
     f64 slack;   // rounding tolerance of a float32 score
 
     static constexpr f64 NOTHING = -INFINITE;  // bound of a list that holds all other active regions
-    f64 most() const { return INFINITE; }      // largest similarity
+    f64 largest_similarity() const { return INFINITE; }      // largest similarity
     i64 n_columns() const { return by.n_columns; }
 
     struct Query {
@@ -66,7 +66,7 @@ struct Observed {
     std::vector<i64> first_of;  // per active region: its first entry that counts labelled objects
 
     static constexpr f64 NOTHING = 0.0;
-    f64 most() const { return std::is_same_v<Weight, i64> ? 1.0 : INFINITE; }
+    f64 largest_similarity() const { return std::is_same_v<Weight, i64> ? 1.0 : INFINITE; }
     i64 n_columns() const { return (i64)bounding.size(); }
 
     struct Query {
@@ -176,7 +176,7 @@ private:
     void offer(i64 j, i64 a, i64 r, i64 place) {
         u64 tie = pair_hash(a, r);
         // the largest similarity there is would come too late
-        if (!lists_of_queries[j].admits(by.most(), tie)) return;
+        if (!lists_of_queries[j].admits(by.largest_similarity(), tie)) return;
         lists_of_queries[j].add(r, by.similarity(queries[j], a, r, place), tie);
         if (lists_of_queries[j].full()) floors[j] = by.floor(queries[j], lists_of_queries[j].last());
     }

@@ -98,9 +98,9 @@ Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_li
 Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed,
                      const Merges& sorted,
                      const Report& searched, const Report& report) {
-    return std::visit([&]<typename Weight>(Matrix<const Weight> both) {
+    return std::visit([&]<typename Weight>(Matrix<const Weight> weight_pair) {
         return link_all_pairs(rows, n_listed, sorted, report, [&](const Regions& regions, const Shortlists& lists) {
-            return ObservedScorer<Weight>(regions, both, bounding, (rows.offsets.size - 1) / 2, lists, searched);
+            return ObservedScorer<Weight>(regions, weight_pair, bounding, (rows.offsets.size - 1) / 2, lists, searched);
         });
     }, weights);
 }

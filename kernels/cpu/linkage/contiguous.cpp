@@ -569,20 +569,21 @@ private:
     void measure_clusters() {
         totals.assign(weights.size, 0);
         largest.assign(weights.size, 0.0);
-        f64 most = 1.0;  // the largest product of an object with itself, at least that of any two objects
+        f64 largest_square = 1.0;  // the largest product of an object with itself, at least that of any two objects
         Looks looks;
         for (i64 g = 0; g < n_leaves; ++g) {
             looks();
             Sums<Value> leaf = row((i32)g);
             f64 square = (f64)size[g] * (f64)size[g];
-            most = std::max(most, sum_over(leaf, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
+            f64 product = sum_over(leaf, [&](i64, i64 value) { return (f64)value * (f64)value / square; });
+            largest_square = std::max(largest_square, product);
             for (i64 i = 0; i < leaf.length; ++i) {
                 totals[leaf.columns[i]] += leaf.values[i];
-                f64& most = largest[leaf.columns[i]];
-                most = std::max(most, (f64)leaf.values[i] / (f64)size[g]);
+                f64& largest_value = largest[leaf.columns[i]];
+                largest_value = std::max(largest_value, (f64)leaf.values[i] / (f64)size[g]);
             }
         }
-        most_pairs = std::exp2(62) / most;
+        most_pairs = std::exp2(62) / largest_square;
         f64 largest_product = 0.0;
         for (i64 c = 0; c < weights.size; ++c) largest_product += weights[c] * (f64)totals[c] * largest[c];
         int exponent;

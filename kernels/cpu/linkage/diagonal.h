@@ -117,8 +117,8 @@ public:
     // Whether searches have already cost more than a table of all pairs; later searches would then, too.
     bool gives_up(const State& state, i64 comparisons) const {
         if (state.n_left() > table.most_regions) return false;
-        i64 all = state.n_left() * (i64)members.n_rows.size() * by.n_clusterings;
-        return table.comparisons < std::min(4 * comparisons, all);
+        i64 n_labels = state.n_left() * (i64)members.n_rows.size() * by.n_clusterings;
+        return table.comparisons < std::min(4 * comparisons, n_labels);
     }
 
 private:

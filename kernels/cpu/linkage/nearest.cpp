@@ -237,9 +237,9 @@ private:
     void list_candidates(Query& query) {
         Candidate waiting[AT_ONCE];
         i64 n_waiting = 0;
-        for (const Candidate& one : query.candidates) {
-            if (one.score < query.floor) continue;
-            waiting[n_waiting++] = one;
+        for (const Candidate& candidate : query.candidates) {
+            if (candidate.score < query.floor) continue;
+            waiting[n_waiting++] = candidate;
             if (n_waiting < AT_ONCE) continue;
             list(query, waiting, n_waiting);
             n_waiting = 0;
@@ -283,7 +283,7 @@ private:
         for (i64 k = 0; k < AT_ONCE; ++k) totals[k] = sums[k];
     }
 
-    const Code* row_of(const Candidate& one) const { return of.rows[one.place]; }
+    const Code* row_of(const Candidate& candidate) const { return of.rows[candidate.place]; }
 
     const Tiled<Code, Unit>& of;
     const Components& components;

@@ -56,19 +56,19 @@ Weight weight_of(const Weight* weights, i64 cluster) {
 
 // `total` plus sum_c w_c n_A[c] n_R[c], term after term, from the dense histogram `held` of A and entries of R.
 template <typename Weight>
-Weight plus_shared(Weight total, const Histograms& of, i64 begin, i64 end, const i32* held,
+Weight plus_shared(Weight total, const Histograms& of, i64 begin, i64 end, const i32* dense,
                    const Weight* weights) {
     const i32* clusters = of.clusters;
     const i32* counts = of.counts;
     for (i64 e = begin; e < end; ++e)
-        total += weight_of(weights, clusters[e]) * (Weight)((i64)held[clusters[e]] * (i64)counts[e]);
+        total += weight_of(weights, clusters[e]) * (Weight)((i64)dense[clusters[e]] * (i64)counts[e]);
     return total;
 }
 
 // sum_c w_c n_A[c] n_R[c] of the dense histogram of A and region r.
 template <typename Weight>
-Weight shared_with(const Histograms& of, i64 r, const i32* held, const Weight* weights) {
-    return plus_shared((Weight)0, of, of.start[r], of.start[r] + of.length[r], held, weights);
+Weight shared_with(const Histograms& of, i64 r, const i32* dense, const Weight* weights) {
+    return plus_shared((Weight)0, of, of.start[r], of.start[r] + of.length[r], dense, weights);
 }
 
 // The dense histogram (N_c,) of one region at a time; zeros in between.
@@ -100,10 +100,12 @@ struct Diagonal {
            (i64, n_clusterings));
 
     i64 n_clusters() const { return weights.size; }
-    bool whole() const { return std::is_same_v<Weight, i64>; }
+    bool unit_weights() const { return std::is_same_v<Weight, i64>; }
 
     // The relative rounding error of a similarity.
-    f64 slack() const { return whole() ? 0.0 : 4.0 * std::numeric_limits<f64>::epsilon() * (f64)(weights.size + 8); }
+    f64 slack() const {
+        return unit_weights() ? 0.0 : 4.0 * std::numeric_limits<f64>::epsilon() * (f64)(weights.size + 8);
+    }
 };
 
 using AnyDiagonal = std::variant<Diagonal<i64>, Diagonal<f64>>;
@@ -120,15 +122,15 @@ struct Similarities {
     f64 operator()(i64 a, i64 b) const { return similarity_of(of, Weighting<Weight>{weights, 0, n_clusterings}, a, b); }
 
     // Equal bits by the dense histogram of region a, unless a search in the longer histogram is quicker.
-    f64 with(const DenseHistogram& held, i64 a, i64 b) const {
-        if (!held || of.length[b] > 8 * of.length[a]) return (*this)(a, b);
-        return mean(shared_with(of, b, held.data(), weights), a, b);
+    f64 with(const DenseHistogram& dense, i64 a, i64 b) const {
+        if (!dense || of.length[b] > 8 * of.length[a]) return (*this)(a, b);
+        return mean(shared_with(of, b, dense.data(), weights), a, b);
     }
 
     // Equal bits by the dense histograms of both regions, with one look-up per entry of the shorter one.
-    f64 of_laid(const DenseHistogram& held, i64 a, const i32* laid, i64 b) const {
+    f64 of_laid(const DenseHistogram& dense, i64 a, const i32* laid, i64 b) const {
         bool shorter = of.length[a] < of.length[b];
-        return mean(shared_with(of, shorter ? a : b, shorter ? laid : held.data(), weights), a, b);
+        return mean(shared_with(of, shorter ? a : b, shorter ? laid : dense.data(), weights), a, b);
     }
 };
 

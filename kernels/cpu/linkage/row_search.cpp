@@ -211,12 +211,12 @@ private:
         i64 a = query.region;
         bool exact = are_exact(of.size[a], n_clusterings, WHOLE_WEIGHTS), laid = false;
         f64 per_unit = (f64)of.size[a] / query.units;
-        for (const Candidate& one : query.candidates) {
-            if (one.score < floor[j]) continue;  // case 2
-            i64 r = one.region;
+        for (const Candidate& candidate : query.candidates) {
+            if (candidate.score < floor[j]) continue;  // case 2
+            i64 r = candidate.region;
             Weight product;
             if (exact && of.size[r] <= EXACT) {
-                product = (Weight)(i64)((f64)one.total * per_unit + 0.5);
+                product = (Weight)(i64)((f64)candidate.total * per_unit + 0.5);
             } else {
                 if (!laid) dense.lay(of, a);
                 laid = true;
@@ -300,7 +300,8 @@ i64 search_rows(Vector<const i64> queries, Vector<const i64> active, const Membe
         Compared<Weight> with(Apart(active, members, n_clusters), members, index, exact, n_clusters);
         std::vector<i64> small_queries, large_queries;  // queries of few objects, whose sums fit bytes
         for (i64 a : queries)
-            (by.whole() && exact.of.size[a] * by.n_clusterings <= BYTE ? small_queries : large_queries).push_back(a);
+            (by.unit_weights() && exact.of.size[a] * by.n_clusterings <= BYTE
+             ? small_queries : large_queries).push_back(a);
         i64 compared = search_part<u16>(large_queries, with, lists, n_clusters);
         if constexpr (std::is_same_v<Weight, i64>) compared += search_part<u8>(small_queries, with, lists, n_clusters);
         return compared;

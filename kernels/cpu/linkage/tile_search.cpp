@@ -131,7 +131,7 @@ private:
         best.forget();
         met.begin(a);
         dense.lay(of, a);
-        all_exact = are_exact(of.size[a], by.n_clusterings, by.whole());
+        all_exact = are_exact(of.size[a], by.n_clusterings, by.unit_weights());
         scale = write_entries();
         to_score = (f64)by.n_clusterings * scale * LOWERED;
         to_reach = (f64)by.n_clusterings * by.unit * lowered_by_rounding(n_entries);
@@ -251,9 +251,9 @@ private:
 
     // Insert the candidates with at least `enough` units.
     void list_candidates(f64 enough) {
-        for (const Candidate& one : candidates)
+        for (const Candidate& candidate : candidates)
             // the remaining candidates: case 5
-            if ((f64)one.score >= enough) list.add_similar(one.region, similarity_with(one.region));
+            if ((f64)candidate.score >= enough) list.add_similar(candidate.region, similarity_with(candidate.region));
         candidates.clear();
     }
 

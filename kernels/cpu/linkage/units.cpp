@@ -154,7 +154,8 @@ std::vector<f64> largest_weights(const RowIndex& index, const Weight* weights) {
 // Choose the scale, as fine as 16 bits allow; regions have at most so many rows.
 template <typename Weight>
 Scale scale_of(const RowIndex& index, const Diagonal<Weight>& by, i64 most_rows, Units& units) {
-    Scale scale{{by.weights.begin(), by.weights.end()}, 1.0, by.whole() && most_rows == 1 && by.n_clusterings <= UNITS,
+    Scale scale{{by.weights.begin(), by.weights.end()}, 1.0,
+                by.unit_weights() && most_rows == 1 && by.n_clusterings <= UNITS,
                 0.0, 0.5};
     f64 n = (f64)by.n_clusterings, each = 1.0;
     if (scale.in_bytes) {  // units of whole sums are exact

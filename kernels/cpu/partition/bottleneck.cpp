@@ -61,9 +61,9 @@ public:
                     count_shared(codes, i, shared.data());
                     f64 size = regions[i].size, total = regions[i].total, *row = loss(i);
                     for (size_t s = 0; s < sizes.values.size(); ++s) {
-                        f64 both = size + sizes.values[s];
-                        own_log[s] = logarithm(both / size);
-                        other_log[s] = logarithm(both / sizes.values[s]);
+                        f64 union_size = size + sizes.values[s];
+                        own_log[s] = logarithm(union_size / size);
+                        other_log[s] = logarithm(union_size / sizes.values[s]);
                     }
                     for (i64 j = i + 1; j < n; ++j) {
                         i64 s = sizes.of_row[j];

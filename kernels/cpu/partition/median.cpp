@@ -169,8 +169,8 @@ private:
             if constexpr (std::is_same_v<Phi, Pairs>) {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * in[s];
             } else if (n == 1) {
-                const f64* one = worth_in(clusters[m]);
-                for (i64 s = 0; s < width; ++s) sums[s] += one[s];
+                const f64* worth_of_cluster = worth_in(clusters[m]);
+                for (i64 s = 0; s < width; ++s) sums[s] += worth_of_cluster[s];
             } else {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * rise(in[s], n);
             }

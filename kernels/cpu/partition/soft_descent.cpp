@@ -64,8 +64,8 @@ public:
           gram_times(max_clusters, n_columns), column_sums(1, n_columns) {}
 
     // Step until no correspondence of clustering h moves by more than `tol`.
-    void step(i64 h, Matrix<const f64> all_products, Matrix<f64> all, const Stepping& by) {
-        Clustering of = read(h, all_products, {all.data, all.rows, all.columns});
+    void step(i64 h, Matrix<const f64> all_products, Matrix<f64> correspondences, const Stepping& by) {
+        Clustering of = read(h, all_products, {correspondences.data, correspondences.rows, correspondences.columns});
         for (i64 n = 0; n < by.n_steps; ++n) {
             if (n % 8 == 0) look();
             multiply(of);
@@ -74,11 +74,11 @@ public:
                 if (of.there[c]) moved = std::max(moved, step_row(of, c, by.vanished));
             if (moved <= by.tol) break;
         }
-        table.copy_to(all, of.first, of.k_all);
+        table.copy_to(correspondences, of.first, of.k_all);
     }
 
-    f64 objective(i64 h, Matrix<const f64> all_products, Matrix<const f64> all) {
-        Clustering of = read(h, all_products, all);
+    f64 objective(i64 h, Matrix<const f64> all_products, Matrix<const f64> correspondences) {
+        Clustering of = read(h, all_products, correspondences);
         multiply(of);
         f64 apart = 0.0, sparse = 0.0, off = 0.0;
         for (i64 c = 0; c < of.k_all; ++c) {
@@ -102,9 +102,9 @@ private:
         return largest_size;
     }
 
-    Clustering read(i64 h, Matrix<const f64> all_products, Matrix<const f64> all) {
+    Clustering read(i64 h, Matrix<const f64> all_products, Matrix<const f64> correspondences) {
         Clustering of(terms, h);
-        table.copy(all, of.first, of.k_all);
+        table.copy(correspondences, of.first, of.k_all);
         products.copy(all_products, of.first, of.k_all);
         return of;
     }
