@@ -173,17 +173,17 @@ def run(args: argparse.Namespace) -> None:
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
             check_beside(f"--{name}", output)
-    if args.membership and not estimator.gives_membership:
+    if args.membership and not estimator.parts().gives_membership:
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
-    if args.weight_column is not None and (args.report or estimator.needs_features):
+    if args.weight_column is not None and (args.report or estimator.parts().needs_features):
         who = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
     check_output(output, args.labels, *others, *beside)
     if args.report:
         check_page(args.report, args.labels, *others, *beside)
-    if args.model is not None and estimator.gives_names:
+    if args.model is not None and estimator.parts().gives_names:
         raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
         check_model(args.model, args.labels, *others, output, *beside)
@@ -270,7 +270,7 @@ def _print_summary(one: Run, done: Done) -> None:
         print(f"names: {str(title)!r}")
     if done.n_unlabelled:
         print(f"unlabelled: {counted(done.n_unlabelled, 'object')}, left out and -1 in the output")
-    if estimator.gives_names:
+    if estimator.parts().gives_names:
         _print_votes(estimator, sizes)
     else:
         print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
@@ -344,7 +344,7 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
     """Make the estimator that the options describe; raise an error for invalid options, before any work."""
     if neighbors is None:
         kind = _class_of(args)
-        estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().needs_features))
+        estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().parts().needs_features))
     else:
         from gpuens.methods import made_with_neighbors
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS

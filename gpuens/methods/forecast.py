@@ -101,9 +101,9 @@ def foresee(estimator: Any, shape: LabelShape, *, features: bool = False, proces
     >>> print(foresee(ge.LWGP(12), LabelShape(20_000_000, 30)))
     3.9 GB
     """
-    if estimator.lacks is not None:
-        return Forecast(None, estimator.lacks)
-    parts = estimator._checked()
+    if (reason := estimator.parts().lacks) is not None:
+        return Forecast(None, reason)
+    parts = estimator.checked_parts()
     if parts.needs_features and not features:
         return Forecast(None, "needs features of the objects.")
     if devices.resolve(estimator.device) == "cuda":
@@ -176,7 +176,7 @@ def refuse_array(estimator: Any, labels: Any) -> None:
 
 
 def _advice(estimator: Any, shape: LabelShape, remedies: Mapping[str, str], features: bool) -> str:
-    if "scheduler" in remedies and estimator.learns_by_sums:
+    if "scheduler" in remedies and estimator.parts().learns_by_sums:
         return remedies["scheduler"]
     if "reduction" in remedies and "reduction" in estimator.get_params():
         sampled = foresee(clone(estimator).set_params(reduction=SAMPLE), shape, features=features)

@@ -262,18 +262,19 @@ def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> N
 
 def model_of(estimator: Any) -> Model:
     """Return the `Model` of an estimator that was fitted to labels."""
-    reduction = estimator.reduction_
+    fit = estimator.fit_
+    reduction = fit.reduction
     numbering = reduction.ensemble.take(np.arange(0))
-    known, counted, labels, unit = None, False, None, estimator._whole_unit
-    if estimator._partition.labels is not None and reduction.rows_decide:
-        chunked = devices.chunked(estimator.labels_)
+    known, counted, labels, unit = None, False, None, fit.whole_unit
+    if fit.partition.labels is not None and reduction.rows_decide:
+        chunked = devices.chunked(fit.clusters)
         counted = reduction.covers_all or not chunked
         if not chunked:
             known = reduction.groups().rows
         else:  # the numbers of objects of these rows are not known
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
-        labels = estimator._labels_of(known)
+        labels = fit.labels_of(known)
         counted = counted and unit is not None  # multiples of fractions are no objects
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
@@ -281,12 +282,12 @@ def model_of(estimator: Any) -> Model:
         parameters,
         estimator.n_clusters_,
         record.surroundings()["versions"],
-        str(getattr(estimator, "missing", "zero")),
+        fit.missing,
         numbering,
         known,
         labels,
         counted,
-        estimator._rule(),
+        fit.rule,
         unit=unit if counted else 1,
     )
 

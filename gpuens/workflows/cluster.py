@@ -162,7 +162,7 @@ def cluster(
             fit(estimator, ensemble, client=client)
         else:
             ensemble.device_kind = home
-            features = getattr(source.X, "values", source.X) if estimator.needs_features else None
+            features = getattr(source.X, "values", source.X) if estimator.parts().needs_features else None
             estimator.fit(ensemble, **({} if features is None else {"features": features}))
     estimator.ensemble_ = ensemble
     agreement = gate.agreement_of(estimator, ensemble, source.sampled, client)
@@ -170,7 +170,7 @@ def cluster(
     if gate.pass_gate(estimator, X, ensemble, agreement, int(rng.integers(2**31)), client):
         for sentence in warnings_of_fit:
             checks.warn(sentence)
-    estimator._keep({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
+    estimator.add_results({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
     return estimator
 
 
@@ -220,12 +220,12 @@ def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
 
 def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
     """Raise an error if the method needs features of another form."""
-    if estimator.needs_features and chunked(X):
+    if estimator.parts().needs_features and chunked(X):
         raise TypeError(
             f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
             "method that uses only labels."
         )
-    if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
+    if estimator.parts().needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
         raise TypeError(
             f"X must be dense features for method {method!r}, not {type(X).__name__}; pass an array, or take a method "
             "that uses only labels."
@@ -263,7 +263,7 @@ def check(
             "resolutions × seeds; leave it out."
         )
     estimator = default_estimator(method, n_clusters, 0, "auto")
-    runs.check(estimator, method, features=estimator.needs_features or None, scheduler=scheduler)
+    runs.check(estimator, method, features=estimator.parts().needs_features or None, scheduler=scheduler)
 
 
 def _n_objects(X: Any) -> float:

@@ -68,27 +68,26 @@ def check(
     which the user gave it, such as a command-line option.
     """
     if neighbors:
-        from gpuens.methods.base import refuse_graph
         from gpuens.methods.registered import CONNECTED
 
-        parts = estimator._checked()
+        parts = estimator.checked_parts()
         if method in CONNECTED:
-            refuse_graph(parts, type(estimator).__name__, None, None)
+            parts.refuse_graph(type(estimator).__name__)
         return
-    if features is not None and not estimator.needs_features:
+    if features is not None and not estimator.parts().needs_features:
         raise ValueError(
             f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
         )
-    if estimator.needs_features and features is None:
+    if estimator.parts().needs_features and features is None:
         raise ValueError(
             f"{spelled('features')} is needed, because method {method!r} compares the objects by features; name a file."
         )
-    if estimator.needs_features and scheduler is not None:
+    if estimator.parts().needs_features and scheduler is not None:
         raise ValueError(
             f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."
         )
-    estimator._checked()
+    estimator.checked_parts()
 
 
 class Done(NamedTuple):
@@ -174,7 +173,7 @@ class Run:
             weights = None if self.weight_column is None else self._weights()
             source = None if self.neighbors is None else self.neighbors.read(self.labels, self.reading)
             # objects without an answer become unknown, and words for no answer are those of the estimator
-            given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
+            given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.parts().gives_names else {}
             if self.others:
                 read = io.read_joined([self.labels, *self.others], **self.reading)
             else:
@@ -202,7 +201,7 @@ class Run:
             self.estimator.fit(read.ensemble, **beside)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        sizes = sizes_of(self.estimator._clusters)
+        sizes = sizes_of(self.estimator.fit_.clusters)
         done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read, graph=beside.get("graph"))
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
@@ -353,7 +352,7 @@ class Run:
                 if done.n_doubtful is not None
                 else {}
             ),
-            **(votes_of(estimator) if estimator.gives_names else {}),
+            **(votes_of(estimator) if estimator.parts().gives_names else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
 
@@ -435,7 +434,8 @@ def results_of(
 
     labels, n_doubtful = estimator.labels_, None
     if min_confidence is not None:
-        labels, n_doubtful = estimator._confident_labels(min_confidence)
+        labels = estimator.confident_labels(min_confidence)
+        n_doubtful = int((to_host(estimator.confidence_) < min_confidence).sum())
 
     means, beside = _evidence(estimator, weights) if evidence else (None, {})
     if membership:
@@ -457,12 +457,12 @@ def all_results_of(
     from gpuens.runtime import checks
 
     try:
-        return results_of(estimator, labelled, True, estimator.gives_membership, min_confidence, weights)
+        return results_of(estimator, labelled, True, estimator.fit_.gives_membership, min_confidence, weights)
     except (MemoryError, TypeError) as error:
-        if min_confidence is not None or (isinstance(error, TypeError) and estimator._lacks_evidence() is None):
+        if min_confidence is not None or (isinstance(error, TypeError) and estimator.fit_.lacks_evidence() is None):
             raise
         checks.warn(f"certainty, confidence and margin are left out: {error}")
-        return results_of(estimator, labelled, False, estimator.gives_membership)
+        return results_of(estimator, labelled, False, estimator.fit_.gives_membership)
 
 
 def entries(
@@ -478,7 +478,7 @@ def entries(
 
     parameters = {"method": method, **estimator.get_params(), **neighbors, "clusterings": names}
     labels, facts = to_host(found.labels), {**(found.evidence or {}), **potts_of(estimator)}
-    if estimator.gives_names:  # texts, because numbers in h5ad files are clusters by size
+    if estimator.parts().gives_names:  # texts, because numbers in h5ad files are clusters by size
         labels = as_texts(labels)
         facts = {**facts, "classes": estimator.classes_}  # columns of the membership
     return annotated.entries(key, labels, found.beside, parameters, **facts)
@@ -513,7 +513,7 @@ def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, A
         of_known = None if weights is None else weights[known]
         means[name] = float(np.average(values[known], weights=of_known)) if known.any() else None
     beside = {name: getattr(found.objects, name) for name in BESIDE}
-    if estimator.marks_rest:
+    if estimator.parts().marks_rest:
         beside[REST] = to_host(estimator.rest_)
     return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
 

@@ -656,7 +656,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
         for est in [ge.EAC(4)] if here else [ge.EAC(4, reduction="sample:150"), ge.LWGP(4)]:
             expected = est.fit(labels).labels_
             est.fit(in_chunks.on_gpus(chunks_of(labels, 300)))
-            assert isinstance(est._partition.labels, np.ndarray)
+            assert isinstance(est.fit_.partition.labels, np.ndarray)
             found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
             np.testing.assert_array_equal(found, expected)
         assert est.reduction_.rows.device == ("cuda" if here else "cpu")
@@ -669,7 +669,7 @@ def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch)
     chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
     monkeypatch.setattr(chunks, "somewhere", graph.embed)
     est._found, est.before_ = ("before_",), 1
-    partition = fitting._learn_there(est, chunks, est._checked(), chunks.groups.rows, None)
+    partition = fitting._learn_there(est, chunks, est.checked_parts(), chunks.groups.rows).partition
     assert not hasattr(est, "before_")
     assert isinstance(partition.labels, np.ndarray)
     expected = ge.methods()[method](4).fit(labels[:200])

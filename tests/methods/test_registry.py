@@ -190,7 +190,8 @@ def test_nothing_is_loaded_but_the_method_that_is_used():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) == {
-        f"gpuens.methods.{name}" for name in ("base", "forecast", "hbgf", "lopsided", "parameters", "registered")
+        f"gpuens.methods.{name}"
+        for name in ("base", "fit", "forecast", "hbgf", "lopsided", "parameters", "parts", "registered")
     }
 
 
