@@ -320,8 +320,8 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         --------
         >>> import gpuens as ge
         >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
-        >>> found = est.evidence([[0, 0, 1], [0, 2, 2], [0, 0, 1]])  # three clusterings of 3 new objects
-        >>> found.labels.tolist(), found.objects.confidence.round(2).tolist()
+        >>> new = est.evidence([[0, 0, 1], [0, 2, 2], [0, 0, 1]])  # three clusterings of 3 new objects
+        >>> new.labels.tolist(), new.objects.confidence.round(2).tolist()
         ([0, 0, 1], [0.81, 0.57, 0.86])
         """
         return self._fitted().evidence(X, missing)

@@ -12,7 +12,7 @@ from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import is_frame, without_columns
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
-from gpuens.labels.weights import whole_unit
+from gpuens.labels.weights import integer_unit
 from gpuens.methods.parts import Parts
 from gpuens.partition.base import MostSimilar, Partition
 from gpuens.partition.linkage.contiguous import ContiguousTree
@@ -165,7 +165,7 @@ class Fit:
     @property
     def whole_unit(self) -> int | None:
         """The weight of a count of 1, or None if the weights have fractions."""
-        return whole_unit(self.parts.unit)
+        return integer_unit(self.parts.unit)
 
     def lacks_evidence(self) -> str | None:
         """Return the reason why there is no evidence, or None if there is evidence."""

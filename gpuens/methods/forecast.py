@@ -151,16 +151,16 @@ def refuse_beyond_memory(
     features, process
         As in `foresee`.
     """
-    found, budget = foresee(estimator, shape, features=features, process=process), devices.memory_budget()
-    if found.memory is not None and found.reading <= budget < found.needed:
+    forecast, budget = foresee(estimator, shape, features=features, process=process), devices.memory_budget()
+    if forecast.memory is not None and forecast.reading <= budget < forecast.needed:
         sampled = shape.with_rows_of_sample()
         if sampled is None:
             return
-        shape, found = sampled, foresee(estimator, sampled, features=features, process=process)
-    if found.memory is not None and found.needed > budget:
+        shape, forecast = sampled, foresee(estimator, sampled, features=features, process=process)
+    if forecast.memory is not None and forecast.needed > budget:
         among = "" if shape.n_rows is None else f" with about {shape.n_rows:,} distinct label rows"
         advice = _advice(estimator, shape, remedies, features)
-        checks.check_memory(found.memory, budget, f"{name} of {shape}{among}", advice)
+        checks.check_memory(forecast.memory, budget, f"{name} of {shape}{among}", advice)
 
 
 def refuse_array(estimator: Any, labels: Any) -> None:
@@ -195,8 +195,8 @@ def _working_bytes(parts: Any, rows: Rows, k: int) -> int:
     Of several methods, those beyond the budget are not run, unless all are.
     """
     needed = []
-    for one in [one for _, one in getattr(parts.partitioner, "candidates", ())] or [parts]:
-        with checks.memory_asked() as asked:
-            one.ask_memory(rows, k)
-        needed.append(max(asked, default=0))
-    return max((each for each in needed if each <= devices.memory_budget()), default=min(needed))
+    for part in [part for _, part in getattr(parts.partitioner, "candidates", ())] or [parts]:
+        with checks.memory_asked() as n_bytes:
+            part.ask_memory(rows, k)
+        needed.append(max(n_bytes, default=0))
+    return max((total for total in needed if total <= devices.memory_budget()), default=min(needed))

@@ -88,7 +88,7 @@ def test_parts_may_be_names(own_registry):
         "chooses_n_clusters",
         "marks_rest",
     ):
-        assert getattr(est, ability) == getattr(wanted, ability)
+        assert getattr(est.parts(), ability) == getattr(wanted.parts(), ability)
     refused(lambda: ByName(3, theta=-1).fit(labels), ValueError, "theta")
 
     class Wrong(ByName):
