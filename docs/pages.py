@@ -53,7 +53,7 @@ def with_words_of_reports(text):
 
 
 def with_links(word, meaning):
-    """Return the meaning of a word of report pages with links to other words, but not to single words like "support"."""
+    """Return the meaning of a word of report pages with links to other words, not to plain ones like "support"."""
     parts = Glossary()(meaning)
     is_linked = lambda other: other not in (None, word) and (" " in other or not other.islower())  # noqa: E731
     return "".join(f"{{term}}`{text} <{other}>`" if is_linked(other) else text for text, other in parts)
