@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.labels.rows import as_rows
 from gpuens.methods import REGISTRY
 from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, native, threads
@@ -62,6 +63,12 @@ def pytest_report_header():
 
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
+
+
+def similarities(measure, labels, device="auto"):
+    """Return the similarities (N, N) of all objects, or (G, G) of `Rows`, by a `Measure`."""
+    rows = as_rows(labels, device)
+    return measure(rows).tile(rows, 0, len(rows))
 
 
 def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=None, missing=0.0, seed=0):
@@ -331,28 +338,18 @@ def shared_data():
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """Return a function that sets the sizes of pieces of work in gpuens. No such size may change a result.
+    """Return a function that sets constants of a module of gpuens: sizes by which work is cut, and no result changes.
 
-    Small data then has many pieces. A constant is found by its name in any module; if several modules have a constant
-    of that name, ``module`` tells which one is set.
+    Small data then has many pieces.
     """
 
-    def put(module="", **constants):
-        if "." in module:  # the submodule may not be loaded yet
-            import_module(f"gpuens.{module}")
+    def set_sizes(module, **constants):
+        module = import_module(f"gpuens.{module}")
         for name, value in constants.items():
-            places = [
-                place
-                for place in list(sys.modules.values())
-                if getattr(place, "__name__", "").startswith("gpuens") and name in vars(place)
-                if not module or place.__name__.endswith(f".{module}")
-            ]
-            assert len({str(vars(place)[name]) for place in places}) == 1, f"{name} is no constant, or several"
-            for place in places:
-                assert type(vars(place)[name]) in (int, float, dict, tuple), f"{name} is no size"
-                monkeypatch.setattr(place, name, value)
+            assert type(getattr(module, name)) in (int, float, dict, tuple), f"{name} is no size"
+            monkeypatch.setattr(module, name, value)
 
-    return put
+    return set_sizes
 
 
 @pytest.fixture

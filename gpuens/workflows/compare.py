@@ -12,10 +12,10 @@ from gpuens.contingency.scores import nmi_of, score_pairs
 from gpuens.evidence.agreement import measure_agreement
 from gpuens.evidence.objects import measure_objects
 from gpuens.evidence.overlaps import Overlaps
+from gpuens.labels.encoding import encode_vector
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import encode_vector
 from gpuens.methods import REGISTRY
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record

@@ -27,7 +27,7 @@ def entities(missing=0.0, *, n=300, k=60, m=7, seed=0):
 
 @pytest.fixture
 def all_sparse(sizes):
-    return lambda: sizes(WHOLE_CELLS=0, WHOLE_CELLS_PER_LABEL=0)
+    return lambda: sizes("evidence.overlaps", WHOLE_CELLS=0, WHOLE_CELLS_PER_LABEL=0)
 
 
 @pytest.mark.parametrize("missing", ["zero", "ignore"])
@@ -88,9 +88,9 @@ def test_pairs_with_a_common_cluster_are_visited_alone(missing, share, sizes, st
     rng = np.random.default_rng(1)
     labels, _ = entities(share)
     labels = np.concatenate([labels, labels[rng.integers(0, 300, 60)]])
-    sizes(COMPARISONS_A_VISIT=10**9)
+    sizes("evidence.sparse_pairs", COMPARISONS_A_VISIT=10**9)
     expected = evidence.pairs(labels, missing=missing)
-    sizes(COMPARISONS_A_VISIT=0)
+    sizes("evidence.sparse_pairs", COMPARISONS_A_VISIT=0)
     step_bytes(2**16)
     found = evidence.pairs(labels, missing=missing)
     for name in ("matches", "copresent", "counts"):
@@ -179,7 +179,7 @@ def test_pictures_show_the_largest_of_many_clusters(sizes):
 
     labels, consensus = entities()
     found, k = evidence.Evidence(labels, consensus), int(consensus.max()) + 1
-    sizes(MOST_DRAWN=40, module="plotting.evidence")
+    sizes("plotting.evidence", MOST_DRAWN=40)
     which = f"the 40 largest of {k} clusters"
     new = lambda: Figure().subplots()  # noqa: E731
     assert ge.plotting.item_consensus(found, ax=new()).get_xlabel() == which
@@ -198,7 +198,7 @@ def test_the_command_prints_the_largest_of_many_clusters(tmp_path, monkeypatch, 
     np.save("labels.npy", labels)
     np.save("consensus.npy", consensus)
     k = int(consensus.max()) + 1
-    sizes(MOST_ROWS=20, LARGEST=8, module="cli.evidence")
+    sizes("cli.evidence", MOST_ROWS=20, LARGEST=8)
     assert cli.main(["evidence", "labels.npy", "consensus.npy"]) == 0
     lines = capsys.readouterr().out.splitlines()
     numbers, shown = np.array([line.split()[:2] for line in lines[2:10]], dtype=int).T.tolist()

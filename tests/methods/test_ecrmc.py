@@ -61,8 +61,9 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
     est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, features=x)
     np.testing.assert_allclose(est.mapping_.toarray(), mapping, rtol=0, atol=1e-10)
     np.testing.assert_allclose(est.cluster_similarity_, similarity, rtol=0, atol=1e-10)
-    found = ge.similarity.revised_coassociation(labels, est.cluster_similarity_, device=where)
-    np.testing.assert_allclose(found, revised, rtol=0, atol=1e-10)
+    rows = ge.Rows(labels, device=where)
+    tile = ge.similarity.Full(est.cluster_similarity_, rows.offsets).tile(rows, 0, len(rows))
+    np.testing.assert_allclose(tile, revised, rtol=0, atol=1e-10)
     np.testing.assert_allclose(est.dendrogram_.similarities, expected.heights, rtol=0, atol=1e-10)
     assert (est.dendrogram_.similarities < 0).any()
     for k in range(2, len(expected.heights)):
@@ -115,7 +116,7 @@ def test_how_many_neighbours(sizes):
     assert ge.ECRMC(distance_threshold=0.5).fit(labels, features=x).n_neighbors_ == round(20 / few)
     chosen = ge.ECRMC().fit(labels, features=x)
     assert chosen.n_neighbors_ == round(20 / chosen.n_clusters_)
-    sizes(MOST_NEIGHBORS=3)
+    sizes("similarity.mapping", MOST_NEIGHBORS=3)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 3
     assert ge.ECRMC(4, n_neighbors=30).fit(labels, features=x).n_neighbors_ == 30
 

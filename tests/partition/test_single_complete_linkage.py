@@ -39,7 +39,7 @@ def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed, where):
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = [random_labels(150, 6, (2, 7), seed=seed), structured_labels(150, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
     work = Work()
@@ -52,7 +52,7 @@ def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed,
 # shapes in which no two of the smallest similarities are equal
 @pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
 def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
-    sizes("complete", BLOCK=7)
+    sizes("partition.linkage.complete", BLOCK=7)
     labels = MANY_SHAPES[shape]()
     reduced, weights, w = prepared(labels, True)
     found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))

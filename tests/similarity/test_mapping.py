@@ -1,4 +1,4 @@
-"""Reference sets, mapping coefficients, rank correlation and revised co-association against literal references."""
+"""Reference sets, mapping coefficients and rank correlation against literal references."""
 
 import numpy as np
 import oracles
@@ -52,14 +52,14 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     Many distances are equal.
     """
     points = features(kind, 500)
-    sizes("leaves", LEAF=4)
+    sizes("similarity.leaves", LEAF=4)
     # add the squares in the order of the features
     squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]
     np.fill_diagonal(squares, np.inf)
     # among equally near objects, the object with the smallest number comes first
     expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]
     for tree_from in (0, 1000):
-        sizes(TREE_FROM=tree_from)
+        sizes("similarity.reference_sets", TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
         assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
         ids, distances = finder.of(100, 300)
@@ -74,7 +74,7 @@ def test_trees_of_any_size(n, n_features, sizes):
     rng = np.random.default_rng(5)
     points = rng.integers(0, 2, (n, n_features)).astype(np.float64)
     points[:, 0] += np.round(100 * rng.random(n))
-    sizes(TREE_FROM=0)
+    sizes("similarity.reference_sets", TREE_FROM=0)
     n_neighbors = min(7, n - 1)
     ids, distances = reference_sets(points, n_neighbors).of(0, n)
     for i in range(0, n, 1 + n // 50):
@@ -113,7 +113,7 @@ def test_shares_sum_to_one_within_each_clustering_where_a_reference_has_a_label(
 def test_objects_in_pieces(where, step_bytes, sizes):
     labels, x = random_labels(90, 5, (2, 9), missing=0.1, seed=2), features("grid", 90)
     expected = ge.similarity.mapping_coefficients(labels, x, 8).toarray()
-    sizes("mapping", AT_ONCE=100)
+    sizes("similarity.mapping", AT_ONCE=100)
     step_bytes(9000)
     found = ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray()
     np.testing.assert_array_equal(found, expected)
@@ -179,16 +179,16 @@ def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes)
     rng = np.random.default_rng(7)
     columns = np.where(rng.random((150, 50)) < zeros, 0, rng.integers(1, 2**20, (150, 50)))
     counts = rng.integers(1, largest_count + 1, 150)
-    sizes("ranks", BLOCK=32)
+    sizes("similarity.ranks", BLOCK=32)
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
     expected = np.triu((columns.T * counts) @ columns)
     for dense in (0, 1e9):
-        sizes("ranks", DENSE=dense)
+        sizes("similarity.ranks", DENSE=dense)
         np.testing.assert_array_equal(ranks.rank_products(*sparse, counts), expected)
 
 
 def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(sizes):
-    sizes("ranks", DENSE=1e9)
+    sizes("similarity.ranks", DENSE=1e9)
     columns = np.array([[2**26 + 1, 2**26 + 3], [1, 1]])
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
     np.testing.assert_array_equal(ranks.rank_products(*sparse, np.ones(2, dtype=int)), np.triu(columns.T @ columns))
@@ -233,36 +233,3 @@ def test_what_rank_correlation_cannot_take_is_refused():
 def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")
-
-
-# --- revised co-association -------------------------------------------------------------------------------------------
-
-
-def any_similarity(n_clusters, seed=0):
-    s = np.random.default_rng(seed).uniform(-1, 1, (n_clusters, n_clusters))
-    return (s + s.T) / 2
-
-
-def test_revised_coassociation(any_labels, where):
-    ens = ge.Ensemble(any_labels)
-    s = any_similarity(ens.n_clusters)
-    expected = oracles.revised_coassociation(any_labels, s)
-    found = ge.similarity.revised_coassociation(ens, s, device=where)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    block = ge.similarity.revised_coassociation(ens, s, rows=[1, 0], cols=slice(2, 5), device=where)
-    np.testing.assert_array_equal(block, np.asarray(found)[[1, 0], 2:5])
-    operator = ge.similarity.revised_operator(ens, s, device=where)
-    np.testing.assert_allclose(operator @ np.eye(len(any_labels))[:, :3], expected[:, :3], rtol=0, atol=1e-12)
-    own = ge.similarity.Full(s, ens.offsets).of_equal_rows(ge.Rows(ens, device=where))
-    np.testing.assert_array_equal(own, np.diagonal(found))
-
-
-def test_what_is_no_similarity_is_refused():
-    labels = random_labels(20, 3, 4)
-    s = any_similarity(12)
-    refused(lambda: ge.similarity.revised_coassociation(labels, s[:-1]), ValueError, "12 clusters", "(11, 12)")
-    refused(lambda: ge.similarity.revised_operator(labels, np.triu(s)), ValueError, "symmetric")
-    refused(
-        lambda: ge.similarity.revised_operator(labels, [[1.0], [1.0, 2.0]]), ValueError, "lists of different lengths"
-    )
-    refused(lambda: ge.similarity.revised_operator(labels, s * np.nan), ValueError, "finite")

@@ -1,6 +1,5 @@
 """The neighbours of the objects of a label file: the settings that name them, and their graph, read from files."""
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -117,7 +116,7 @@ class GraphSettings(NamedTuple):
         ``reading`` are the arguments for reading the file ``labels``.
         """
         from gpuens import io
-        from gpuens.labels.edges import of_matrix
+        from gpuens.labels.edges import matrix_to_edges
         from gpuens.labels.graph import Graph
 
         if self.grid is not None:
@@ -126,7 +125,7 @@ class GraphSettings(NamedTuple):
             return self._places(labels, reading)
         if not _is_key(self.graph, labels):
             return io.read_edges(self.graph)
-        edges = of_matrix(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
+        edges = matrix_to_edges(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
         return replace(Graph.of(edges), places=_places_of_cells(labels))
 
     def _places(self, labels: str, reading: Mapping[str, Any]) -> Places:
@@ -176,9 +175,8 @@ class GraphSettings(NamedTuple):
         ``read`` is the `gpuens.io.reading.LabelFile` of the file ``labels``. Objects are matched by name, unless
         ``by_position``. A graph has no edges to objects that were left out.
         """
-        from gpuens.io.matching import places_of
         from gpuens.labels.graph import N_NEIGHBORS, Graph
-        from gpuens.labels.object_names import names_of_objects
+        from gpuens.labels.object_names import match_files, names_of_objects
 
         n_objects = read.ensemble.n_objects if read.labelled is None else len(read.labelled)
         if self.shape is not None:
@@ -186,7 +184,7 @@ class GraphSettings(NamedTuple):
         elif isinstance(source, Places):
             X, groups = source.coordinates, source.groups
             if not by_position and source.path is not None:
-                order = places_of(read.ids, labels, source.ids, source.path)
+                order = match_files(read.ids, labels, source.ids, source.path)
                 if order is not None:
                     X = X.iloc[order] if hasattr(X, "iloc") else X[order]
                     groups = None if groups is None else groups[order]
@@ -204,6 +202,11 @@ class GraphSettings(NamedTuple):
             )
         return graph if read.labelled is None else graph.subgraph(read.labelled)
 
+    def facts(self, graph: "Graph") -> dict[str, Any]:
+        """Return the entry of the record about the graph of a run."""
+        sizes = {"n_objects": graph.n_objects, "n_edges": graph.n_edges, "n_components": graph.n_components}
+        return {"graph": {"from": self.chosen, **sizes}}
+
 
 def options_with_neighbors(method: str) -> "dict[str, Option]":
     """Return the parameters of a method for objects with neighbours, by name.
@@ -214,20 +217,8 @@ def options_with_neighbors(method: str) -> "dict[str, Option]":
     from gpuens.methods.spatial import Spatial
     from gpuens.runtime.options import options
 
-    found = {**options(REGISTRY.load(method)), **({} if method in CONNECTED else options(Spatial))}
-    return {name: option for name, option in found.items() if name not in ("method", "reduction")}
-
-
-def facts_of(settings: GraphSettings, graph: "Graph") -> dict[str, Any]:
-    """Return the entry of the record about the graph of a run."""
-    sizes = {"n_objects": graph.n_objects, "n_edges": graph.n_edges, "n_components": graph.n_components}
-    return {"graph": {"from": settings.chosen, **sizes}}
-
-
-def potts_of(estimator: Any) -> dict[str, float]:
-    """Return the entries of the record about the Potts prior of `gpuens.Spatial`; {} for fits without one."""
-    found = {name: getattr(estimator, f"{name}_", None) for name in ("potts", "effective_members")}
-    return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+    of_method = {**options(REGISTRY.load(method)), **({} if method in CONNECTED else options(Spatial))}
+    return {name: option for name, option in of_method.items() if name not in ("method", "reduction")}
 
 
 def _places_of_cells(path: str) -> Any:
