@@ -10,7 +10,7 @@ import numpy as np
 from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct, PairScores
 from gpuens.contingency.labels import labels_of
-from gpuens.contingency.scores import ari_of, nmi_of, pair_scores, place_scores, scorer
+from gpuens.contingency.scores import ari_of, nmi_of, place_scores, score_pairs, scorer
 from gpuens.labels.rows import as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -57,7 +57,7 @@ class Consistency:
 
     def __repr__(self) -> str:
         ecs, n = self.scores["ecs"], len(self.scores["ecs"].of)
-        n_others = ecs.known().sum() - n
+        n_others = ecs.n_comparable().sum() - n
         mean = (ecs.sums(np.ones(n)).sum() - n) / n_others if n_others else 0.0
         return checks.summary(
             self,
@@ -125,7 +125,7 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     over_cells(distinct.labels, weights, add)
     by_name = {name: PairScores(matrix, distinct.of) for name, matrix in scores.items()}
     if scorers["ari"] is None:  # sums of squares of very many objects need Python's integers
-        by_name["ari"] = pair_scores(labels, ari_of, weights)
+        by_name["ari"] = score_pairs(labels, ari_of, weights)
     n_labels = np.count_nonzero(devices.to_host(rows.codes) != rows.ensemble.missing_code, axis=1)
     n_pairs = n_labels * (n_labels - 1) // 2
     ecc = np.divide(sums / unit, n_pairs, out=np.full(len(sums), np.nan), where=n_pairs > 0)
