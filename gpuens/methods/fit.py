@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.evidence import Evidence, NewObjects
-from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.evidence.cophenetic import correlate_average_linkage
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import is_frame, without_columns
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
@@ -198,7 +198,7 @@ class Fit:
         if X is None:
             return self._evidence
         groups, _ = self.encode(X)
-        return self._evidence.of_new(groups.rows, self.labels_of(groups.rows), groups.row_of)
+        return self._evidence.describe_new(groups.rows, self.labels_of(groups.rows), groups.row_of)
 
     @property
     def confidence(self) -> Array:
@@ -276,7 +276,7 @@ class Fit:
             raise AttributeError(f"{name} describes all objects, but this dendrogram belongs to a sample.")
         if not isinstance(self.similarity, ClusterSimilarity):
             raise AttributeError(f"{name} needs means over all pairs, but missing='ignore' uses ratios of sums.")
-        return of_average_linkage(self.reduction.rows, self.similarity, tree.dendrogram, tree.self_similarities)
+        return correlate_average_linkage(self.reduction.rows, self.similarity, tree.dendrogram, tree.self_similarities)
 
 
 def _none_of(rows: Rows) -> np.ndarray:
