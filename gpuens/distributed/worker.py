@@ -228,7 +228,7 @@ def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndar
 
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[Any, list[str]]:
-    """Return what an estimator learns on the GPU of this worker, with labels in host memory, and its warnings."""
+    """Return the partition of rows found on the GPU of this worker, with labels in host memory, and the warnings."""
 
     def work() -> Any:
         learned = estimator.learn(parts, _rows_of(*rows, numbering, "cuda"))

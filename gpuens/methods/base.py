@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -35,6 +35,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
 from gpuens.similarity.base import Features, Similarity
+
+T = TypeVar("T")
 
 
 class Results:
@@ -233,13 +235,14 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         self._result_names += tuple(results)
         self.__dict__ |= {f"{name}_": value for name, value in results.items()}
 
-    def within_memory(self, work: Callable[[], Any], n_objects: int, n_clusterings: int) -> Any:
+    def within_memory(self, work: Callable[[], T], n_objects: int, n_clusterings: int) -> T:
         """Return ``work()``, which is tried again in smaller pieces if the GPU's memory runs out."""
-        return devices.within_memory(
+        result: T = devices.within_memory(
             work,
             f"{type(self).__name__} of {n_objects} objects and {n_clusterings} clusterings",
             "use device='cpu', or reduce the objects first",
         )
+        return result
 
     @property
     def _k(self) -> int | None:
