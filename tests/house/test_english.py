@@ -19,9 +19,9 @@ HANGING_IN_C = re.compile(
 )
 
 # rooms of gpuens whose names hold no pronoun and no participle
-ROOMS_OF_NOUNS = ("kmeans", "generate", "runtime")
+ROOMS_OF_NOUNS = ("generate", "kmeans", "plotting", "report", "runtime")
 PRONOUN = re.compile(
-    "found|own|some|given|known|kept|held|said|told|seen|taken|drawn|asked|wanted|chosen|made|got|gone|done|shown|written|"
+    "found|own|some|given|known|held|said|told|seen|taken|drawn|asked|wanted|chosen|made|got|gone|done|shown|written|"
     "sought|one|others?|it|its|theirs|them|whose|what|which|who|that|those|this_|none|same|such|whole|more|less|most|least|"
     "few|many"
 )
