@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io.content import read_text
+from gpuens.io.fields import NUL, UNPAIRED, find_irregular_row
 from gpuens.io.formulas import unescaped
 from gpuens.io.kinds import Path_
 from gpuens.labels.odd_labels import WHOLE, is_number
@@ -424,8 +425,6 @@ def _check_rows(path: Path_, text: Any, begin: int, n_before: int, separator: st
 
     ``n_before`` is the number of lines before those with data.
     """
-    from gpuens.io.fields import NUL, UNPAIRED, find_irregular_row
-
     if begin >= len(text):
         raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file again.")
     letters = np.frombuffer(text, dtype=np.uint8, offset=begin)

@@ -10,6 +10,7 @@ import numpy as np
 from gpuens.io.columns import Opened, choose_columns
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TEXT_INPUTS, Path_, Words
 from gpuens.io.opening import open_file, read_npz_ids, usual_separator
+from gpuens.io.text import text_lines
 from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_labels import WHOLE
 from gpuens.runtime import checks
@@ -81,8 +82,6 @@ def _lines(path: Path_, suffix: str, opened: Opened, id_column: str | int | None
 def _lines_of_text(path: Path_, how: dict[str, Any], id_column: str | int | None) -> Lines:
     """Return the lines of a text table, each read as a column of labels is."""
     import pandas as pd
-
-    from gpuens.io.text import text_lines
 
     text = text_lines(path, usual_separator(path), **how)
     places, of_names = choose_columns(text.names, id_column=id_column)

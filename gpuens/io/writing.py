@@ -1,5 +1,6 @@
 """Writing of labels to files."""
 
+import gzip
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
+from gpuens.io.formulas import as_text
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import as_pandas
@@ -173,8 +175,6 @@ class _Stream:
 def _write_table(
     file: IO[bytes], suffix: str, matrix: Any, names: list[str], ids: Any, beside: dict[str, np.ndarray]
 ) -> None:
-    import gzip
-
     import pandas as pd
 
     frames = [pd.DataFrame(matrix).set_axis(pd.Index(names), axis=1)]
@@ -190,8 +190,6 @@ def _write_table(
     if suffix == ".parquet":
         (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
         return
-    from gpuens.io.formulas import as_text
-
     options: dict[str, Any] = {
         "sep": "\t" if suffix.startswith(".tsv") else ",",
         "index": ids is not None,

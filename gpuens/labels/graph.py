@@ -13,6 +13,7 @@ import numpy as np
 from gpuens.labels.edges import BYTES_OF_AN_OBJECT, Edges, among, as_edges, of_matrix
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of, names_of_objects, places_of
+from gpuens.labels.places import nearest_places
 from gpuens.runtime import checks
 from gpuens.runtime.device import check_readable, kind_of, memory_budget, to_host
 
@@ -171,8 +172,6 @@ class Graph:
         >>> graph.n_components, graph.neighbors_of(1).tolist()
         (2, [0, 2])
         """
-        from gpuens.labels.places import nearest_places
-
         names = names_of_objects(index_of(coordinates))
         places = as_numbers(coordinates, "coordinates")
         if hasattr(places, "tocsr"):
