@@ -7,16 +7,15 @@ from gpuens.io import annotated
 from gpuens.io.columns import each_column, positions, there
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.joining import Source
-from gpuens.labels.odd_columns import ColumnSource
+from gpuens.labels.odd_columns import ColumnSource, separate_id_columns
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.methods import made, made_with_neighbors
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.workflows.run import all_results_of, entries
+from gpuens.workflows.results import all_results_of, annotated_entries
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -130,23 +129,23 @@ def consensus(
     else:
         method = METHOD if method is None else method
         estimator = made(method, n_clusters, parameters)
-    if estimator.needs_features != (use_rep is not None):
+    if estimator.parts().needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(
             f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
-    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.gives_names)
+    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.parts().gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     beside: dict[str, Any] = {"features": features if features is None or labelled is None else features[labelled]}
     if neighbors:
         beside["graph"] = _graph(adata, graph, coordinates, groups, labelled)
     estimator.fit(ensemble, **beside)
-    found = all_results_of(estimator, labelled)
+    results = all_results_of(estimator, labelled)
     adata = adata.copy() if copy else adata
     named = {name: value for name, value in neighbors.items() if isinstance(value, str)}
-    for place, key, value in entries(key_added, found, method, estimator, ensemble.names, named):
+    for place, key, value in annotated_entries(key_added, results, method, estimator, ensemble.names, named):
         getattr(adata, place)[key] = value
     return adata if copy else None
 
@@ -343,7 +342,7 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
         raise ValueError(
             f"keys: no modality has a column of {checks.listed(asked or [])}; there are {checks.listed(there_are)}."
         )
-    found, _, _ = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
+    found, _, _ = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
     warn_of_odd_labels(found.categories, found.names)
     return found
 
@@ -374,7 +373,7 @@ def _given(
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
         source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
+    found = Ensemble.from_labels(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
     if not names:
         warn_of_odd_labels(found[0].categories, found[0].names)
     return found
@@ -400,7 +399,7 @@ def _columns(adata: Any, keys: Any) -> Any:
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
-    kept, _ = columns_without_names(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
+    kept, _ = separate_id_columns(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
     return like.iloc[:, kept]
 
 

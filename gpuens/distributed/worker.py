@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import contingency
-from gpuens.labels.codes import renumber_codes, unlabelled_objects
+from gpuens.labels.codes import first_objects_of, label_sizes, renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.numbering import first_objects_of, label_sizes
 from gpuens.labels.orientation import OF_CHUNKS, refuse_draws
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import copies_of, whole_unit
+from gpuens.labels.weights import copies_of, integer_unit
 from gpuens.reduction import Reduction, core_groups, find_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -84,7 +83,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
 
 def _whole(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
     counts, given = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
-    if (unit := whole_unit(given)) is None:
+    if (unit := integer_unit(given)) is None:
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."
@@ -228,18 +227,17 @@ def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndar
     return sizes, np.where(sizes > 0, start + first, checks.LARGEST)
 
 
-def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
-    """Run an estimator on the GPU of this worker; return its results in host memory, and its warnings."""
-    given = estimator.get_params(deep=False)
+def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[Any, list[str]]:
+    """Return the partition of rows found on the GPU of this worker, with labels in host memory, and the warnings."""
 
-    def work() -> None:
-        partition = estimator._learn(parts, _rows_of(*rows, numbering, "cuda"), None)
-        partition.labels = devices.to_host(partition.labels)
+    def work() -> Any:
+        learned = estimator.learn(parts, _rows_of(*rows, numbering, "cuda"))
+        learned.partition.labels = devices.to_host(learned.partition.labels)
+        return learned
 
     with checks.recorded() as warned:
-        estimator._within_memory(work, *rows.codes.shape)
-    found = {name: value for name, value in vars(estimator).items() if name not in given}
-    return found, list(warned)
+        learned = estimator.within_memory(work, *rows.codes.shape)
+    return learned, list(warned)
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.encoding import encode_vector
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.labels.values import encode_vector
 
 # "zero": an object without a label is apart from all objects; "ignore": its clustering is not counted for the object
 CONVENTIONS = ("zero", "ignore")

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import TABLE, times_log
@@ -145,7 +145,7 @@ class _Search:
     def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
         self.rows = rows
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
-        kept, times = np.unique(first_equals(codes, sizes), return_counts=True)
+        kept, times = np.unique(first_equal_clusterings(codes, sizes), return_counts=True)
         offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
         self.ensemble = cpu.MedianEnsemble(np.ascontiguousarray(codes.T[kept]), offsets, rows.counts, times)
         of_whole = np.empty(0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.labels.vocabulary import named
+from gpuens.labels.vocabulary import name_codes
 from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.runtime import checks
 
@@ -47,6 +47,7 @@ class NamedVotes(Partitioner):
     ties: str = "unknown"
     takes = ("labels",)
     gives_membership = True
+    gives_names = True
     chooses_n_clusters = True
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class NamedVotes(Partitioner):
             len(found),
             results=about,
             membership=partial(name_shares, len(names)),
-            names=named(names, np.where(found == len(names), checks.MISSING, found), "cpu"),
+            names=name_codes(names, np.where(found == len(names), checks.MISSING, found), "cpu"),
             certainty={"confidence": votes.most / cast, "margin": (votes.most - votes.next) / cast},
         )
 

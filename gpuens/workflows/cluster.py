@@ -15,7 +15,6 @@ from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, home_of
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
     from gpuens.methods.base import Method
@@ -139,7 +138,7 @@ def cluster(
     _refuse_features(X, estimator, method)
     if n_clusters is not None:
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
-    suggests = not (n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden")
+    suggests = not (n_clusters is not None or estimator.parts().chooses_n_clusters or kind == "leiden")
     seed = int(rng.integers(2**31)) if suggests else 0
     source = _prepare(X, kind, scale, seed, home, client)
     if suggests:
@@ -162,7 +161,7 @@ def cluster(
             fit(estimator, ensemble, client=client)
         else:
             ensemble.device_kind = home
-            features = getattr(source.X, "values", source.X) if estimator.needs_features else None
+            features = getattr(source.X, "values", source.X) if estimator.parts().needs_features else None
             estimator.fit(ensemble, **({} if features is None else {"features": features}))
     estimator.ensemble_ = ensemble
     agreement = gate.agreement_of(estimator, ensemble, source.sampled, client)
@@ -170,7 +169,7 @@ def cluster(
     if gate.pass_gate(estimator, X, ensemble, agreement, int(rng.integers(2**31)), client):
         for sentence in warnings_of_fit:
             checks.warn(sentence)
-    estimator._keep({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
+    estimator.add_results({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
     return estimator
 
 
@@ -220,12 +219,12 @@ def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
 
 def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
     """Raise an error if the method needs features of another form."""
-    if estimator.needs_features and chunked(X):
+    if estimator.parts().needs_features and chunked(X):
         raise TypeError(
             f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
             "method that uses only labels."
         )
-    if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
+    if estimator.parts().needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
         raise TypeError(
             f"X must be dense features for method {method!r}, not {type(X).__name__}; pass an array, or take a method "
             "that uses only labels."
@@ -233,37 +232,23 @@ def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
 
 
 def check(
-    n_clusters: int | None,
-    *,
-    method: str,
-    kind: str,
-    n_clusterings: int | None,
-    scale: str,
-    resume: Any,
-    scheduler: str | None = None,
-) -> None:
-    """Raise an error, before any work, for parameters of `cluster` that are invalid whatever the features are.
-
-    If ``scheduler`` is given, the features are in chunks.
-    """
+    n_clusters: int | None, *, method: str, kind: str, n_clusterings: int | None, scale: str, resume: Any
+) -> "Method":
+    """Return the unfitted estimator; refuse parameters of `cluster` that are invalid whatever the features are."""
     from gpuens.workflows.compare import default_estimator
 
     generate.of_kind(kind)
     checks.check_choice(scale, "scale", SCALES)
     if resume is not None and kind not in BY_LANDMARKS:
         raise ValueError(f"resume={os.fspath(resume)!r} is for kind='mixed' and kind='landmark'; leave it out.")
-    if scheduler is not None and kind not in BY_LANDMARKS:
-        raise ValueError(
-            f"scheduler={scheduler} is for work in chunks, but kind={kind!r} needs features in one piece; take "
-            "kind='mixed', or leave scheduler out."
-        )
     if n_clusterings is not None and kind == "leiden":
         raise ValueError(
             f"n_clusterings={checks.shown(n_clusterings)} is not for kind='leiden', whose clusterings are its "
             "resolutions × seeds; leave it out."
         )
     estimator = default_estimator(method, n_clusters, 0, "auto")
-    runs.check(estimator, method, features=estimator.needs_features or None, scheduler=scheduler)
+    estimator.checked_parts()
+    return estimator
 
 
 def _n_objects(X: Any) -> float:

@@ -10,7 +10,7 @@ import gpuens as ge
 from gpuens import contingency
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
-from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.odd_columns import equal_clusterings
 
 
 def repeated(n=28, m=60, *, missing=0.0, seed=0):
@@ -46,10 +46,10 @@ def test_distinct_clusterings_are_the_partitions(ens):
 
 
 def test_few_objects_are_compared_as_many_are(ens, sizes):
-    expected = equal_columns(ens.codes, np.diff(ens.offsets))
+    expected = equal_clusterings(ens.codes, np.diff(ens.offsets))
     assert expected
     sizes("labels.odd_columns", FEW=0)
-    assert equal_columns(ens.codes, np.diff(ens.offsets)) == expected
+    assert equal_clusterings(ens.codes, np.diff(ens.offsets)) == expected
 
 
 def test_clusterings_without_labels_are_not_equal():

@@ -10,7 +10,7 @@ from conftest import structured_labels
 import gpuens as ge
 from gpuens import contingency, generate, metrics, plotting
 from gpuens import similarity as sim
-from gpuens.labels import bit_tables
+from gpuens.labels import encoding
 
 N, M, K = 24, 3, 3
 LABELS, TRUTH = structured_labels(N, M, K, seed=5)
@@ -31,17 +31,6 @@ def weighted(name):
 CASES = {
     "rows, cols": lambda gpu, labels: sim.coassociation(labels, gpu(INDICES), gpu(MASK)),
     "rows, cols of lwca": lambda gpu, labels: sim.lwca(labels, 0.4, gpu(INDICES), gpu(MASK)),
-    "coupled_objects": lambda gpu, labels: sim.coupled_objects(
-        labels, gpu(INDICES), gpu(MASK), weights=gpu(OF_CLUSTERINGS)
-    ),
-    "common_neighbors": lambda gpu, labels: sim.common_neighbors(
-        labels, 0.3, gpu(INDICES), gpu(MASK), weights=gpu(OF_CLUSTERINGS)
-    ),
-    "revised_coassociation": lambda gpu, labels: sim.revised_coassociation(
-        labels, gpu(SIMILARITY), gpu(INDICES), gpu(MASK)
-    ),
-    "revised_operator": lambda gpu, labels: sim.revised_operator(labels, gpu(SIMILARITY)) @ np.ones(N),
-    "coupled_operator": lambda gpu, labels: sim.coupled_operator(labels, weights=gpu(OF_CLUSTERINGS)) @ np.ones(N),
     "coupled_clusters": lambda gpu, labels: np.concatenate(
         [block.ravel() for block in sim.coupled_clusters(labels, gpu(OF_CLUSTERINGS))]
     ),
@@ -111,7 +100,7 @@ def test_labels_are_not_copied_whole_where_memory_is_short(dtype, cp, monkeypatc
     labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 7, LABELS, 100).astype(dtype)
     expected = ge.Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", f"{2 * labels.size}B")
-    monkeypatch.delattr(bit_tables, "encode_matrix")
+    monkeypatch.delattr(encoding, "_encode_on_gpu")
     found = ge.Ensemble(cp.asarray(labels))
     assert found.device_kind == "cuda"
     np.testing.assert_array_equal(found.codes, expected.codes)

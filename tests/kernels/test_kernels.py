@@ -20,6 +20,7 @@ from conftest import (
     one_sentence,
     random_labels,
     refused,
+    similarities,
     structured_labels,
     thorough,
 )
@@ -36,7 +37,7 @@ from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_sh
 from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
-from gpuens.labels import bit_tables, incidence
+from gpuens.labels import encoding, incidence
 from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
@@ -59,7 +60,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.exponentials import exponentials
 from gpuens.runtime.native import cpu
-from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
+from gpuens.similarity import CommonNeighbors, coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.full import Full
@@ -316,16 +317,20 @@ def test_tables_of_labels(n, n_words, order, dtype, device):
     labels = random_labels(n, 6, 31 * n_words, missing=0.2 * (n > 1), seed=n)
     labels = np.asarray(LABELLED[dtype](labels).T, order=order)
     on_device = devices.namespace(device).asarray(labels, order=order)
-    expected = bit_tables.mark_labels(labels, n_words)
-    found = bit_tables.mark_labels(on_device, n_words, device=device)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(on_host(one), other, strict=True)
-    for codes in (np.uint8, np.uint16, np.uint32):
-        np.testing.assert_array_equal(
-            on_host(bit_tables.write_codes(on_device, *found, codes, device=device)),
-            bit_tables.write_codes(labels, *expected, codes),
-            strict=True,
-        )
+    tables, ranks = encoding.mark_labels(on_device, n_words, device=device)
+    has_bit = (labels >= 0) & (labels < 32 * n_words) & (labels % 1 == 0)
+    missing = (labels == -1) | (labels != labels)
+    values = [np.unique(column[inside]) for column, inside in zip(labels, has_bit, strict=True)]
+    for table, column_values in zip(on_host(tables), values, strict=True):
+        bits = np.unpackbits(table[:-1].view(np.uint8), bitorder="little")
+        np.testing.assert_array_equal(np.flatnonzero(bits), column_values)
+    flags = missing.any(axis=1) + 2 * (~has_bit & ~missing).any(axis=1)
+    np.testing.assert_array_equal(on_host(tables)[:, -1], flags)
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        codes = on_host(encoding.write_codes(on_device, tables, ranks, dtype, device=device))
+        for column, inside, column_values, column_codes in zip(labels, has_bit, values, codes.T, strict=True):
+            expected = np.where(inside, np.searchsorted(column_values, column), np.iinfo(dtype).max).astype(dtype)
+            np.testing.assert_array_equal(column_codes, expected, strict=True)
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
@@ -572,12 +577,11 @@ def test_neighborhoods_in_pieces(scratch, theta, device, step_bytes):
 @pytest.mark.parametrize("scratch", [1, 2**30])
 def test_coupled_blocks(scratch, device, step_bytes):
     ens = ensemble(130)
-    expected = ge.similarity.coupled_clusters(ens), ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3))
+    expected = ge.similarity.coupled_clusters(ens), similarities(CommonNeighbors(), ens)
     step_bytes(scratch)
     for found, matrix in zip(ge.similarity.coupled_clusters(ens, device=device), expected[0], strict=True):
         np.testing.assert_array_equal(found, matrix)
-    found = ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3), device=device)
-    np.testing.assert_array_equal(on_host(found), expected[1])
+    np.testing.assert_array_equal(similarities(CommonNeighbors(), ens, device), expected[1])
 
 
 # --- mapping coefficients and their ranks -----------------------------------------------------------------------------
