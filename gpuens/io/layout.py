@@ -1,6 +1,12 @@
 """The layout of a text table: comments before it, its separator, its column names, and the lines with data.
 
 The separator and the column names are given by the caller or detected from the first lines.
+
+The first line names the columns if one of its fields is no number, or if it has one field less than the next line, as R
+writes it. Two kinds of lines with texts are objects nevertheless: one whose numbers, above numbers, repeat or have many
+decimals, and one of two fields that are like the name of an object and its label below. A first line of numbers is an
+object, unless it counts the columns, 0, 1, 2, … or 1, 2, 3, …, or begins with an empty field above names of rows. A line
+of numbers that is taken for names without certainty is a warning, and so is one that counts, but is taken for an object.
 """
 
 import codecs
@@ -300,7 +306,7 @@ def _names_in_first(
     n_fields = len(first) + shorter
     data = (len(first) == n_fields == 2 and _is_long(first, others)) or _has_data_numbers(first, others)
     texts = not numeric and not data
-    named = header if header is not None else texts or shorter or _are_names(path, first, others)
+    named = header if header is not None else texts or shorter or _are_numbers_names(path, first, others)
     names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None
     return _Names(names, n_fields, header is None)
 
@@ -328,61 +334,44 @@ def counts_columns(cells: list[str]) -> bool:
     return _counts_from_0(cells) or cells == [str(m + 1) for m in range(len(cells))]
 
 
-def _are_names(path: Path_, first: list[str], others: list[list[str]]) -> bool:
-    """Return whether the numbers in the first line are names of columns; warn if this is doubtful."""
-    if any(len(row) != len(first) for row in others):
+def _are_numbers_names(path: Path_, first: list[str], rows: list[list[str]]) -> bool:
+    """Return whether the numbers in the first line are names of columns; warn if this is doubtful.
+
+    Behind an empty field, which pandas writes above row names, they are if the first fields of the other lines are
+    different texts or whole numbers; for numbers that count the columns, any texts are enough. Without it, they are if
+    they count more than three columns, or if a count has a number that no other line has in this column, though the
+    column repeats values or has others than whole numbers. A first line "1,2" holds labels more often.
+    """
+    if any(len(row) != len(first) for row in rows):
         return False
+    columns = list(zip(*rows, strict=True))
     if first[0] == "" and len(first) > 1:
-        named, certain = _are_beside_ids(first[1:], [row[0] for row in others])
-        what = "has an empty first field"
-    elif _counts_from_0(first) or (counts_columns(first) and len(first) != 2):
-        # a first line "1,2" is not tested, because it holds labels more often than numbers of columns
-        named, certain = _are_alone(first, others)
-        what = "counts the columns"
+        names, ids = first[1:], list(columns[0]) if columns else []
+        texts, counted = not all(map(_is_number, ids)), counts_columns(names)
+        are_ids = all_differ(ids) and (texts or all(map(WHOLE.fullmatch, ids)))
+        named = all_differ(names) and (are_ids or (texts and counted))
+        if counted or not named:
+            return named
+        sign = "has an empty first field"
+    elif _counts_from_0(first) or (counts_columns(first) and len(first) > 2):
+        alone = [
+            cell not in column and not (all_differ(list(column)) and all(map(WHOLE.fullmatch, column)))
+            for cell, column in zip(first, columns, strict=True)
+        ]
+        named = len(first) > 3 or (any(alone) and len(rows) >= FEWEST)
+        if len(first) == 1 and not named:  # labels often begin with 0
+            return False
+        sign = "counts the columns"
     else:
         return False
-    if not certain:
-        taken, instead = (
-            ("for the names of the columns", "header=False (--no-header) if it is an object")
-            if named
-            else ("for an object", "header=True (--header) if it names the columns")
-        )
-        shown = ", ".join(first[:3]) + ", …" * (len(first) > 3)
-        checks.warn(f"path {os.fspath(path)!r}: the first line {what} ({shown}) and is taken {taken}; say {instead}.")
+    role, advice = (
+        ("for the names of the columns", "header=False (--no-header) if it is an object")
+        if named
+        else ("for an object", "header=True (--header) if it names the columns")
+    )
+    start = ", ".join(first[:3]) + ", …" * (len(first) > 3)
+    checks.warn(f"path {os.fspath(path)!r}: the first line {sign} ({start}) and is taken {role}; say {advice}.")
     return named
-
-
-def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
-    """Return whether the numbers ``names`` are names of columns, and whether this decision is certain.
-
-    The numbers are in a first line that begins with an empty field, as pandas writes it. If the numbers are names, the
-    first fields of the other lines, ``ids``, are row names. Otherwise, the first line is an object that has no label in
-    the first clustering.
-    """
-    counted, many, texts = counts_columns(names), len(ids) >= FEWEST, not all(map(_is_number, ids))
-    like_ids = all_differ(ids) and (texts or all(map(WHOLE.fullmatch, ids)))
-    if not all_differ(names) or not (counted or texts or like_ids):
-        return False, True
-    if counted and (texts or (like_ids and (many or len(names) > 1 or _counts_from_0(ids)))):
-        return True, True
-    return like_ids and (texts or many), False
-
-
-def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
-    """Return whether a first line 0, 1, 2, … (or 1, 2, …) names the columns, and whether this decision is certain.
-
-    If the line were data, the first object would be in clusters 0, 1, 2, …, which mostly have other objects too.
-    """
-    many = len(others) >= FEWEST
-    names = [first[0], *(row[0] for row in others)]
-    if len(first) == 2 and all_differ(names) and all(map(WHOLE.fullmatch, names)):
-        return False, True  # numbers of objects beside their labels
-    if len(first) > 1:
-        alone = any(all(row[m] != cell for row in others) for m, cell in enumerate(first))
-        return many and (alone or len(first) > 3), False
-    named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
-    alone = many and all(row[0] != first[0] for row in others)
-    return named, not (named or alone)  # names are never certain, because labels often begin with 0
 
 
 def _is_long(first: list[str], others: list[list[str]]) -> bool:

@@ -276,9 +276,7 @@ def test_numbers_as_names_beside_an_index(table):
         ens = read_labels(table(by_k))
     one_sentence(caught[0].message)
     assert (ens.names, ens.n_objects) == (list("2345"), 60)
-    with pytest.warns(UserWarning, match="taken for an object; say header=True"):
-        assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 3
-    assert read_labels(table(",0\n5,3\n6,2\n"), header=True).n_objects == 2
+    assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 2
     assert read_labels(table(",0\n5,3\n6,2\n"), header=False).n_objects == 3
 
 
@@ -684,6 +682,6 @@ def test_an_index_of_several_levels_is_refused(tmp_path):
 
 def test_a_series_without_a_name_is_asked_about(tmp_path):
     pd.Series(np.arange(13) % 3 + 1).to_csv(tmp_path / "l.csv", index=False)
-    with pytest.warns(UserWarning, match=r"the first line counts the columns \(0\) and is taken for an object"):
-        assert read_labels(tmp_path / "l.csv").n_objects == 14
-    assert read_labels(tmp_path / "l.csv", header=True).n_objects == 13
+    with pytest.warns(UserWarning, match=r"counts the columns \(0\) and is taken for the names of the columns"):
+        assert read_labels(tmp_path / "l.csv").n_objects == 13
+    assert read_labels(tmp_path / "l.csv", header=False).n_objects == 14
