@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuens import __version__
 from gpuens.batch import places
-from gpuens.io.kinds import FOLDERS, OUTPUTS
+from gpuens.io.paths import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 from gpuens.workflows.neighbors import GraphSettings

@@ -17,8 +17,8 @@ from typing import Any
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.io import paths
-from gpuens.io.kinds import WITH_NUMBERS
 from gpuens.io.outputs import kind_like
+from gpuens.io.paths import WITH_NUMBERS
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES

@@ -413,7 +413,7 @@ def _default_output(
 
 def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> str | None:
     """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
-    from gpuens.io.kinds import ANNOTATED
+    from gpuens.io.paths import ANNOTATED
 
     if not others and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added

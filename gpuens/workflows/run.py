@@ -154,7 +154,7 @@ class Run:
     @property
     def _remedies(self) -> dict[str, str]:
         """The settings of this run that reduce its memory, as the user would write them."""
-        from gpuens.io.kinds import IN_CHUNKS
+        from gpuens.io.paths import IN_CHUNKS
         from gpuens.methods.forecast import SAMPLE
 
         whole = self.evidence or self.membership or self.features is not None or self.weight_column is not None

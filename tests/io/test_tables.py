@@ -14,7 +14,7 @@ import pytest
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens.io import fields, read_features, read_label_file, read_labels, write_labels
+from gpuens.io import layout, read_features, read_label_file, read_labels, write_labels
 from gpuens.io.formulas import escaped, unescaped
 
 
@@ -83,12 +83,12 @@ def test_irregular_rows_are_those_that_csv_finds(seed):
     rows = [",".join(rng.choice(["a", "", '"b,c"', '"d\ne"', '5" x', '"f""g"'], 3)) for _ in range(30)]
     text = "\n".join(rows) + "\n" * int(rng.integers(2))
     whole = np.frombuffer(text.encode(), np.uint8)
-    assert fields.find_irregular_row(whole, ord(","), 3, 3) == (0, 0, 30)
+    assert layout.find_irregular_row(whole, ord(","), 3, 3) == (0, 0, 30)
     wrong = int(rng.integers(30))
     rows[wrong] = rng.choice(["a,b", "a", "a,b,c,d", ""])
     line = "\n".join(rows[:wrong]).count("\n") + 1 + (wrong > 0)
     counted = len(next(csv.reader([rows[wrong]]), [""])) or 1
-    found = fields.find_irregular_row(np.frombuffer("\n".join(rows).encode(), np.uint8), ord(","), 3, 3)
+    found = layout.find_irregular_row(np.frombuffer("\n".join(rows).encode(), np.uint8), ord(","), 3, 3)
     assert found == (line, counted, wrong) or (wrong == 29 and rows[wrong] == "")
 
 
