@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.labels.rows import as_rows
 from gpuens.methods import REGISTRY
 from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, native, threads
@@ -62,6 +63,12 @@ def pytest_report_header():
 
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
+
+
+def similarities(measure, labels, device="auto"):
+    """Return the similarities (N, N) of all objects, or (G, G) of `Rows`, by a `Measure`."""
+    rows = as_rows(labels, device)
+    return measure(rows).tile(rows, 0, len(rows))
 
 
 def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=None, missing=0.0, seed=0):
@@ -430,13 +437,13 @@ def fake_cupy(monkeypatch):
     """Replace CuPy by tests/fake_cupy.py, so that device="cuda" runs on the CPU. No memory is in use at first."""
     import fake_cupy
 
-    from gpuens.runtime import device, kernels
+    from gpuens.runtime import device, gpu, kernels
 
     def forget():
         kernels._module.cache_clear()
         device.describe.cache_clear()
-        device._refuse_incomplete.cache_clear()
-        device.keeps_kernels.cache_clear()
+        gpu._refuse_incomplete.cache_clear()
+        gpu.keeps_kernels.cache_clear()
 
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     fake_cupy.reset()

@@ -18,7 +18,7 @@ MARKED_BYTES = 2**26  # most bytes of the bits of all clusters
 def over_cells(labels: Labels, w: Any, work: Callable[[cpu.Cells], Any]) -> None:
     """Call ``work`` in threads on the cells of all pairs of clusterings, with each pair in exactly one call.
 
-    The arrays of cells (kernels/cpu/intersections.h) are used again after the call that receives them.
+    The arrays of cells (kernels/cpu/contingency/intersections.h) are used again after the call that receives them.
     """
     if labels.device != "cpu":
         for batch in batches(labels):

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.distributed import clients, graph, waiting, worker
-from gpuens.distributed.traffic import bytes_on_gpu
 from gpuens.reduction.core_groups import words_of
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -97,6 +96,18 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
         0 if found.room is None else found.bytes_of_object * sizes[largest],
         at_once if at_once < sizes[largest] else None,
     )
+
+
+def bytes_on_gpu(n_objects: int, n_clusterings: int, n_words: int, label_bytes: int, code_bytes: int) -> int:
+    """Return the most bytes of GPU memory while a chunk of labels is reduced to its core groups.
+
+    Labels and codes are there all the time. Kernels read copies of labels of 2 bytes. The largest of these steps also
+    needs: the sort (packed rows twice, their order and a buffer), the numbering of groups (packed rows, five columns of
+    8 bytes and a mask), or the codes of the groups (packed rows, two columns and two copies, if all rows differ).
+    """
+    labels, codes, words = n_clusterings * label_bytes, n_clusterings * code_bytes, 8 * n_words
+    copied = 4 * n_clusterings if label_bytes == 2 else 0
+    return n_objects * (labels + codes + max(copied, 2 * words + 16, words + 41, words + 16 + 2 * codes))
 
 
 class Pilot(NamedTuple):

@@ -8,23 +8,21 @@ from gpuens.similarity.coassociation import (
     LWCA,
     Coassociation,
     coassociation,
-    coassociation_of_pairs,
     eci,
     eci_from_entropy,
     lwca,
 )
-from gpuens.similarity.coupled import Coupled, coupled_clusters, coupled_objects, coupled_operator
+from gpuens.similarity.coupled import Coupled, coupled_clusters
 from gpuens.similarity.dense_representation import DenseRepresentation
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 from gpuens.similarity.links import Jaccard, Links, links
 from gpuens.similarity.mapping import Mapping, mapping_coefficients
-from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors, common_neighbors
+from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors
 from gpuens.similarity.observed import ObservedCoassociation
 from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.refined_paths import RefinedPaths
-from gpuens.similarity.revised_coassociation import revised_coassociation, revised_operator
 from gpuens.similarity.trajectories import Trajectories, trajectories
 
 # similarities by the names that `gpuens.Consensus` and the command line accept
@@ -64,11 +62,7 @@ __all__ = [
     "Similarity",
     "Trajectories",
     "coassociation",
-    "coassociation_of_pairs",
-    "common_neighbors",
     "coupled_clusters",
-    "coupled_objects",
-    "coupled_operator",
     "eci",
     "eci_from_entropy",
     "entropy",
@@ -77,8 +71,6 @@ __all__ = [
     "mapping_coefficients",
     "propagated",
     "rank_correlation",
-    "revised_coassociation",
-    "revised_operator",
     "trajectories",
     "weac_weights",
 ]

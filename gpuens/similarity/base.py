@@ -9,20 +9,17 @@ products and tiles; partitioners need nothing else. B S Bᵀ is never built.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gpuens.contingency.clusters import intersections_of
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.incidence import cluster_sums, label_histograms, row_lookups, row_sums
+from gpuens.labels.incidence import label_histograms, row_lookups, row_sums
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.products import product
-
-if TYPE_CHECKING:
-    from scipy.sparse.linalg import LinearOperator
 
 Sums = Callable[[Rows], np.ndarray]
 
@@ -296,18 +293,6 @@ class ClusterSimilarity(Similarity):
     def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
         """Return the similarities of rows i to rows j, in the memory of the caller's labels."""
         return devices.give_back(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
-
-    def operator(self, rows: Rows) -> "LinearOperator":
-        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G); a product costs O(G M) and one product with S."""
-        from scipy.sparse.linalg import LinearOperator
-
-        def product(v: np.ndarray) -> np.ndarray:
-            of_rows = rows.xp.asarray(v.ravel(), dtype=np.float64)
-            on_clusters = devices.to_host(cluster_sums(rows.codes, rows.offsets, of_rows, device=rows.device))
-            spread = self.times(on_clusters[:, None])[:, 0] / self.n_clusterings
-            return devices.to_host(row_sums(rows.codes, rows.offsets, spread, device=rows.device))
-
-        return LinearOperator((rows.n_rows, rows.n_rows), matvec=product, rmatvec=product, dtype=np.float64)
 
 
 @dataclass(frozen=True)

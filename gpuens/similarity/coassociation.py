@@ -175,42 +175,8 @@ def coassociation(
     return _block(Coassociation(), as_rows(of, device), rows, cols)
 
 
-def coassociation_of_pairs(ens: Any, first: Any, second: Any) -> np.ndarray:
-    """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12).
-
-    Parameters
-    ----------
-    ens : Ensemble, or anything that Ensemble takes
-    first, second : array (n_pairs,), integer
-        The two objects of each pair.
-
-    Returns
-    -------
-    ndarray (n_pairs,), float64, in host memory
-        A missing label matches nothing, and the denominator stays M.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For object indices out of range, and for different numbers of them.
-
-    Examples
-    --------
-    >>> import gpuens as ge
-    >>> ge.similarity.coassociation_of_pairs([[0, 0, 1], [0, 1, 1]], [0, 0], [1, 2]).tolist()
-    [0.5, 0.0]
-    """
-    of = Ensemble(ens)
-    first, second = (
-        checks.check_indices(each, of.n_objects, name) for each, name in ((first, "first"), (second, "second"))
-    )
-    if len(first) != len(second):
-        raise ValueError(f"first has {len(first)} objects and second {len(second)}; give two objects for each pair.")
-    return shares_of_pairs(of, first, second)
-
-
 def shares_of_pairs(of: Ensemble, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the result of `coassociation_of_pairs` for valid object indices."""
+    """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12), (n_pairs,)."""
     codes, missing = of.codes, of.missing_code
     found = np.empty(len(first))
 

@@ -10,7 +10,7 @@ Knowledge Discovery from Data 12 (2018).
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
-
-if TYPE_CHECKING:
-    from scipy.sparse.linalg import LinearOperator
 
 SHARE_OF_BUDGET = 0.25  # share of the memory budget for the intersections of all clusters
 
@@ -207,68 +204,3 @@ def _(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, *, device: s
         device=device,
     )  # fmt: skip
     return similarities
-
-
-# --- objects ----------------------------------------------------------------------------------------------------------
-
-
-def coupled_objects(
-    ens: Any, rows: Any = None, cols: Any = None, *, weights: Any = None, device: str = "auto"
-) -> devices.Array:
-    """Return IaOSO, the mean CCSC of two objects' clusters over the clusterings (eq 6), as a dense block.
-
-    Parameters
-    ----------
-    ens : Ensemble, Rows, or anything that Ensemble takes
-    rows, cols : None, slice, mask or array of object indices
-        The block; None is all objects. The whole N × N matrix is for small N.
-    weights : array (n_clusterings,), optional
-        λ, see `coupled_clusters`.
-    device : {"auto", "cpu", "cuda"}
-
-    Returns
-    -------
-    array (n_rows, n_cols), float64, in the memory of the labels
-        A missing label adds 0, and the denominator stays M.
-
-    Raises
-    ------
-    MemoryError
-        For a block larger than the memory budget, before it is allocated.
-    ValueError
-        See `coupled_clusters`.
-
-    Examples
-    --------
-    >>> import gpuens as ge
-    >>> ge.similarity.coupled_objects([[0, 0, 0, 1], ["b", "a", "a", "b"]], rows=[0], cols=[1, 2, 3]).round(3).tolist()
-    [[0.425, 0.425, 0.321]]
-    """
-    of = as_rows(ens, device)
-    at = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "coupled similarity")
-    return coupling(of, weights).block(of, *at)
-
-
-def coupled_operator(ens: Any, *, weights: Any = None, device: str = "auto") -> "LinearOperator":
-    """Return IaOSO of all objects as an operator: products with the N × N matrix, which is never built.
-
-    Parameters
-    ----------
-    ens, weights, device
-        See `coupled_clusters`.
-
-    Returns
-    -------
-    scipy.sparse.linalg.LinearOperator (n_objects, n_objects), float64, symmetric
-        A product with a vector (host memory) costs O(N M + Σ k_m²).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1], ["b", "a", "a", "b"]]
-    >>> np.allclose(ge.similarity.coupled_operator(labels) @ np.eye(4), ge.similarity.coupled_objects(labels))
-    True
-    """
-    of = as_rows(ens, device)
-    return coupling(of, weights).operator(of)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.rows import Rows, as_rows
+from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
@@ -316,61 +316,3 @@ class CommonSums:
         pieces = near.pieces(rows.codes, bytes_each=16 * self.members.shape[1])
         found = [devices.to_host(near._sum_over(bits, self.members)) for _, bits in pieces]
         return np.concatenate(found) / near.n_objects
-
-
-def common_neighbors(
-    ens: Any,
-    threshold: float | None = None,
-    rows: Any = None,
-    cols: Any = None,
-    *,
-    weights: Any = None,
-    device: str = "auto",
-) -> devices.Array:
-    """Return CCOSO, the share of all objects that are θ-neighbours of both objects (eq 10), as a dense block.
-
-    Parameters
-    ----------
-    ens : Ensemble, Rows, or anything that Ensemble takes
-    threshold : float in [0, 1], optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of different objects
-        times 1 - 1e-12, because the mean of equal numbers may be rounded to more than these numbers.
-    rows, cols : None, slice, mask or array of object indices
-        The block; None is all objects. The whole N × N matrix is for small N.
-    weights : array (n_clusterings,), optional
-        λ, see `coupled_clusters`.
-    device : {"auto", "cpu", "cuda"}
-
-    Returns
-    -------
-    array (n_rows, n_cols), float64, in the memory of the labels
-        On the diagonal the share of all objects that are neighbours of the object, itself excluded.
-
-    Raises
-    ------
-    MemoryError
-        For a block larger than the memory budget, before it is allocated.
-    ValueError
-        For a threshold outside [0, 1], and see `coupled_clusters`.
-
-    Examples
-    --------
-    >>> import gpuens as ge
-    >>> labels = [[0, 0, 0, 1, 1], ["b", "a", "a", "b", "b"]]
-    >>> ge.similarity.common_neighbors(labels, threshold=0.3, rows=[0, 1]).tolist()
-    [[0.8, 0.2, 0.2, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2, 0.2]]
-    """
-    of = as_rows(ens, device)
-    near = CommonNeighbors(threshold, weights)(of)
-    rows, cols = checks.check_block(
-        rows, cols, of.n_rows, devices.memory_budget(of.device), "common neighbors", bytes_per_col=of.n_rows // 8
-    )
-    xp, codes, block = of.xp, of.codes, np.empty((len(rows), len(cols)))
-    if not block.size:
-        return devices.give_back(block, of.ensemble.device_kind)
-    of_cols = xp.concatenate([near.planes(bits) for _, bits in near.pieces(codes[xp.asarray(cols)])])
-    for at, bits in near.pieces(codes[xp.asarray(rows)], bytes_each=32 * len(cols)):
-        some = rows[at]
-        common = near.common(some, bits, cols, of_cols)
-        block[at] = common / near.n_objects
-    return devices.give_back(block, of.ensemble.device_kind)

@@ -28,9 +28,7 @@ from distributed.comm import tcp  # noqa: E402
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 from distributed.utils import get_mp_context  # noqa: E402
 
-from gpuens.distributed import Chunks, ScatteredReduction, clients, traffic, waiting  # noqa: E402
-from gpuens.distributed.pieces import ChunkPieces  # noqa: E402
-from gpuens.reduction.core_groups import words_of  # noqa: E402
+from gpuens.distributed import ScatteredReduction, clients, waiting  # noqa: E402
 
 # an error would stop the scheduler, whose thread runs in this process
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -283,101 +281,6 @@ def test_what_leaves_a_gpu_or_a_worker_is_counted(client, held, counted):
     assert largest(seen.workers[other]["received"]) >= size
     to_host(held)
     assert largest(counted().messages) >= size
-
-
-# --- the bytes of each stage ------------------------------------------------------------------------------------------
-
-N_WIDE = 50_000  # objects of a chunk with many distinct rows
-
-
-def wide_labels(start, stop):
-    """Return labels (stop - start, 20), int8, of objects that have 20,000 distinct rows."""
-    rows = structured_labels(20_000, 20, 6, noise=0.2, seed=3)[0].astype(np.int8)
-    return rows[np.random.default_rng(start).integers(0, len(rows), stop - start)]
-
-
-def wide_on_gpu(block_info=None):
-    import fake_cupy
-
-    return fake_cupy.asarray(wide_labels(*block_info[None]["array-location"][0]))
-
-
-def sizes_of_wide():
-    chunks = [wide_labels(i * N_WIDE, (i + 1) * N_WIDE) for i in range(N_GPUS)]
-    distinct, g = np.unique(np.concatenate(chunks), axis=0), max(len(np.unique(chunk, axis=0)) for chunk in chunks)
-    clusters = np.array([len(np.unique(column[column >= 0])) for column in distinct.T])
-    n_words = int(words_of(clusters + 1)[-1]) + 1
-    return traffic.Sizes(N_GPUS * N_WIDE, 20, int(clusters.sum()), len(distinct), g, N_GPUS, n_words)
-
-
-def totals(stages, times=1, of="each"):
-    """Return the sums of the bytes of stages; stages whose names begin with ``of`` are there so many times."""
-    many = [times if stage.name.startswith(of) else 1 for stage in stages]
-    return {
-        name: sum(n * getattr(stage, name) for n, stage in zip(many, stages, strict=True))
-        for name in ("to_gpu", "to_host", "received", "to_client", "from_client")
-    }
-
-
-def near(found, said, within):
-    assert said / within <= found <= said * within, (found, said)
-
-
-@pytest.fixture
-def wide(client):
-    labels = da.map_blocks(
-        wide_on_gpu, chunks=((N_WIDE,) * N_GPUS, (20,)), dtype=np.int8, meta=np.empty((0, 0), np.int8)
-    ).persist()
-    distributed.wait(labels)
-    return labels
-
-
-def largest_sums(seen, name):
-    return max(sum(own[name]) for own in seen.workers.values())
-
-
-BITS = 20 * (4 * 2048 + 4)  # bytes of the tables of the labels that occur, at most, for each time that labels are read
-
-
-def test_stages_of_merged_core_groups_copy_as_many_bytes_as_is_said(client, wide, counted):
-    sizes = sizes_of_wide()
-    reduced, merge, _, method, labels = stages = traffic.merged(sizes, 6)
-    est = ge.HBGF(6).fit(wide)
-    seen = counted()
-    said = totals(stages[:-1])
-    matrix = 8 * sizes.n_clusters**2  # does not grow with rows
-    near(sum(sum(own["to_device"]) for own in seen.workers.values()), merge.to_gpu + method.to_gpu, 1.1)
-    here = N_GPUS * (reduced.to_host + BITS) + merge.to_host + method.to_host + matrix
-    near(sum(sum(own["to_host"]) for own in seen.workers.values()), here, 1.1)
-    near(largest_sums(seen, "received"), said["received"], 1.1)
-    near(sum(seen.messages), 3 * (said["to_client"] + said["from_client"]), 1.2)
-    before = len(seen.messages)
-    distributed.wait(est.labels_.persist())
-    later = counted()
-    all_labels = N_GPUS * (labels.to_gpu - reduced.to_gpu)
-    near(sum(sum(own["to_device"]) for own in later.workers.values()), merge.to_gpu + method.to_gpu + all_labels, 1.1)
-    near(sum(later.messages[before:]), 3 * labels.from_client, 1.2)
-
-
-def test_stages_of_pieces_copy_as_many_bytes_as_is_said(client, wide, counted, monkeypatch, in_pieces):
-    monkeypatch.setattr(Chunks, "_worker_budget", lambda self: 0)  # nothing is merged
-    n_iter, sum_of = [], ChunkPieces.sum
-
-    def noted(self, function, *given):
-        n_iter.append(function.__name__)
-        return sum_of(self, function, *given)
-
-    monkeypatch.setattr(ChunkPieces, "sum", noted)
-    sizes = sizes_of_wide()
-    est = ge.HBGF(6).fit(wide)
-    seen, stages = counted(), [stage for stage in traffic.in_pieces(sizes, 6) if not stage.name.startswith("merge")]
-    said = totals(stages[:-1], n_iter.count("_sums_of_points"))
-    near(largest_sums(seen, "to_device"), said["to_gpu"] - stages[0].to_gpu, 1.15)
-    near(largest_sums(seen, "to_host"), said["to_host"] + BITS, 1.15)
-    near(sum(seen.messages), 3 * (said["to_client"] + said["from_client"]), 1.5)
-    assert largest_sums(seen, "received") < 1.1 * said["received"]
-    near(max(own["most"] for own in seen.workers.values()), max(stage.on_gpu for stage in stages), 1.15)
-    assert est.n_clusters_ == 6
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

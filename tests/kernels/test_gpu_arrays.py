@@ -31,17 +31,6 @@ def weighted(name):
 CASES = {
     "rows, cols": lambda gpu, labels: sim.coassociation(labels, gpu(INDICES), gpu(MASK)),
     "rows, cols of lwca": lambda gpu, labels: sim.lwca(labels, 0.4, gpu(INDICES), gpu(MASK)),
-    "coupled_objects": lambda gpu, labels: sim.coupled_objects(
-        labels, gpu(INDICES), gpu(MASK), weights=gpu(OF_CLUSTERINGS)
-    ),
-    "common_neighbors": lambda gpu, labels: sim.common_neighbors(
-        labels, 0.3, gpu(INDICES), gpu(MASK), weights=gpu(OF_CLUSTERINGS)
-    ),
-    "revised_coassociation": lambda gpu, labels: sim.revised_coassociation(
-        labels, gpu(SIMILARITY), gpu(INDICES), gpu(MASK)
-    ),
-    "revised_operator": lambda gpu, labels: sim.revised_operator(labels, gpu(SIMILARITY)) @ np.ones(N),
-    "coupled_operator": lambda gpu, labels: sim.coupled_operator(labels, weights=gpu(OF_CLUSTERINGS)) @ np.ones(N),
     "coupled_clusters": lambda gpu, labels: np.concatenate(
         [block.ravel() for block in sim.coupled_clusters(labels, gpu(OF_CLUSTERINGS))]
     ),

@@ -22,7 +22,7 @@ from conftest import METHODS, structured_labels, thorough
 from scipy.sparse import diags_array
 
 import gpuens as ge
-from gpuens.labels.rows import Rows, by_first_row
+from gpuens.labels.rows import Rows, as_rows, by_first_row
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.partitioners import Linkage
 from gpuens.reduction.core_groups import core_groups
@@ -382,14 +382,12 @@ def tiles(case: Case) -> None:
 def coupled_blocks(case: Case) -> None:
     w = None if case.weights == "ones" else case.of_clusters(case.ensemble.n_clusterings)
     case.same("coupled_clusters", lambda device: ge.similarity.coupled_clusters(case.ensemble, w, device=device))
-    rows, cols = np.arange(case.n_objects)[:70], np.arange(case.n_objects)[-3000:]
-    for block in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
 
-        def of_some(device: str, block: Callable = block) -> Any:
-            return block(case.ensemble, rows=rows, cols=cols, weights=w, device=device)
+    def tile(device: str) -> Any:
+        rows = as_rows(case.ensemble, device)
+        return ge.similarity.Coupled(w)(rows).tile(rows, 0, 70)
 
-        if block is ge.similarity.coupled_objects or case.small:
-            case.same(block.__name__, of_some)
+    case.same("a tile of coupled similarities", tile)
 
 
 def neighborhoods(case: Case) -> None:

@@ -20,6 +20,7 @@ from conftest import (
     one_sentence,
     random_labels,
     refused,
+    similarities,
     structured_labels,
     thorough,
 )
@@ -59,7 +60,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.exponentials import exponentials
 from gpuens.runtime.native import cpu
-from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
+from gpuens.similarity import CommonNeighbors, coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.full import Full
@@ -576,12 +577,11 @@ def test_neighborhoods_in_pieces(scratch, theta, device, step_bytes):
 @pytest.mark.parametrize("scratch", [1, 2**30])
 def test_coupled_blocks(scratch, device, step_bytes):
     ens = ensemble(130)
-    expected = ge.similarity.coupled_clusters(ens), ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3))
+    expected = ge.similarity.coupled_clusters(ens), similarities(CommonNeighbors(), ens)
     step_bytes(scratch)
     for found, matrix in zip(ge.similarity.coupled_clusters(ens, device=device), expected[0], strict=True):
         np.testing.assert_array_equal(found, matrix)
-    found = ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3), device=device)
-    np.testing.assert_array_equal(on_host(found), expected[1])
+    np.testing.assert_array_equal(similarities(CommonNeighbors(), ens, device), expected[1])
 
 
 # --- mapping coefficients and their ranks -----------------------------------------------------------------------------

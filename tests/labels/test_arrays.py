@@ -58,7 +58,7 @@ GIVEN_BACK = {
         ge.graph_consensus(array([[0, 3], [3, 6], [1, 4]]), array(LABELS), final="components").labels
     ),
     "an alignment": lambda array: ge.align(array(LABELS), array(TRUTH)).codes,
-    "similarities": lambda array: ge.similarity.common_neighbors(array(LABELS), threshold=0.3, rows=[0, 1]),
+    "similarities": lambda array: ge.similarity.coassociation(array(LABELS), rows=[0, 1]),
 }
 
 

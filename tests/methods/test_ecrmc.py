@@ -61,8 +61,9 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
     est = ge.ECRMC(3, n_neighbors=n_neighbors, device=where).fit(labels, features=x)
     np.testing.assert_allclose(est.mapping_.toarray(), mapping, rtol=0, atol=1e-10)
     np.testing.assert_allclose(est.cluster_similarity_, similarity, rtol=0, atol=1e-10)
-    found = ge.similarity.revised_coassociation(labels, est.cluster_similarity_, device=where)
-    np.testing.assert_allclose(found, revised, rtol=0, atol=1e-10)
+    rows = ge.Rows(labels, device=where)
+    tile = ge.similarity.Full(est.cluster_similarity_, rows.offsets).tile(rows, 0, len(rows))
+    np.testing.assert_allclose(tile, revised, rtol=0, atol=1e-10)
     np.testing.assert_allclose(est.dendrogram_.similarities, expected.heights, rtol=0, atol=1e-10)
     assert (est.dendrogram_.similarities < 0).any()
     for k in range(2, len(expected.heights)):

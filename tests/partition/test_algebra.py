@@ -7,7 +7,7 @@ import emulator
 import numpy as np
 import oracles
 import pytest
-from conftest import random_labels
+from conftest import random_labels, similarities
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
@@ -164,7 +164,7 @@ def matrix(similarity, labels):
         b, of = oracles.incidence(labels), [m for m, _, _ in oracles.clusters(labels)]
         return b @ (oracles.trajectories(labels) * np.equal.outer(of, of)) @ b.T / labels.shape[1]
     found = ge.Consensus(K, similarity=similarity).fit(labels, features=FEATURES)
-    return ge.similarity.revised_coassociation(labels, found.cluster_similarity_)
+    return oracles.revised_coassociation(labels, found.cluster_similarity_)
 
 
 @pytest.mark.parametrize("pair", LITERAL, ids=" × ".join)
@@ -229,7 +229,7 @@ def check_meta_clusters(found, literal, rows, similarity):
         assert found.similarity_.between_clusters(rows) == pytest.approx(getattr(oracles, similarity)(codes))
         return
     if similarity == "common-neighbors":  # an object and itself have all neighbours of the object in common
-        literal = ge.similarity.common_neighbors(rows)
+        literal = similarities(ge.similarity.CommonNeighbors(), rows)
     between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
     expected = meta_clustering((between + between.T) / 2, rows, K)
     np.testing.assert_array_equal(found.labels_, expected.labels)
@@ -417,9 +417,9 @@ def test_similarities_respect_counts(repeated):
     labels, _ = repeated
     groups = ge.CoreGroups().reduce(labels)
     first = np.unique(groups.row_of, return_index=True)[1]
-    for name in ("lwca", "coassociation", "coupled_objects", "common_neighbors"):
-        function = getattr(ge.similarity, name)
-        whole, reduced = function(labels), function(groups.rows)
+    similarity = ge.similarity
+    for measure in (similarity.LWCA(), similarity.Coassociation(), similarity.Coupled(), similarity.CommonNeighbors()):
+        whole, reduced = similarities(measure, labels), similarities(measure, groups.rows)
         different = ~np.eye(len(first), dtype=bool)
         np.testing.assert_allclose(reduced[different], whole[np.ix_(first, first)][different], atol=1e-12)
     np.testing.assert_allclose(ge.similarity.eci(groups.rows), ge.similarity.eci(labels))

@@ -6,13 +6,13 @@ import numpy as np
 import oracles
 import pandas as pd
 import pytest
-from conftest import MANY_SHAPES, random_labels, refused, shapes
+from conftest import MANY_SHAPES, random_labels, refused, shapes, similarities
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime.device import to_host
-from gpuens.similarity import coupled, neighborhood
+from gpuens.similarity import CommonNeighbors, Coupled, coupled, neighborhood
 from gpuens.similarity.coupled import relative_similarities
 
 
@@ -89,10 +89,10 @@ def test_table_two_of_the_paper(where):
         [[0.750, 0.583], [0.583, 0.750]],
     ]
     u2, u3, u10 = (number - 1 for number in (2, 3, 10))
-    s = ge.similarity.coupled_objects(TABLE_TWO, rows=[u2], cols=[u3, u10], device=where)
-    assert s.round(3).tolist() == [[0.655, 0.662]]
-    near = ge.similarity.common_neighbors(TABLE_TWO, 0.65, rows=[u2, u3, u10], device=where)
-    assert near.round(3).tolist() == [
+    s = similarities(Coupled(), TABLE_TWO, where)
+    assert s[u2, [u3, u10]].round(3).tolist() == [0.655, 0.662]
+    near = similarities(CommonNeighbors(0.65), TABLE_TWO, where)
+    assert near[[u2, u3, u10]].round(3).tolist() == [
         [0.500, 0.833, 0.750, 0.500, 0.333, 0.750, 0.667, 0.500, 0.833, 0.500, 0.667, 0.500],
         [0.583, 0.750, 0.917, 0.583, 0.417, 0.833, 0.750, 0.583, 0.750, 0.583, 0.750, 0.583],
         [0.500, 0.500, 0.583, 0.500, 0.333, 0.583, 0.583, 0.583, 0.500, 0.667, 0.583, 0.583],
@@ -137,9 +137,9 @@ def test_weights_of_the_clusterings(labels, weights, where):
         ge.similarity.coupled_clusters(labels, 3 * np.array(weights), device=where), found
     )  # the result depends only on the ratios of the weights
     s = oracles.iaoso(labels, weights)
-    close(ge.similarity.coupled_objects(labels, weights=weights, device=where), s)
+    close(similarities(Coupled(weights), labels, where), s)
     assert abs(s - 0.3137).min() > 1e-9
-    close(ge.similarity.common_neighbors(labels, 0.3137, weights=weights, device=where), oracles.ieoso(s, 0.3137))
+    close(similarities(CommonNeighbors(0.3137, weights), labels, where), oracles.ieoso(s, 0.3137))
 
 
 @pytest.mark.parametrize("weight", [1, 0.1, 1e308, 1e-320])
@@ -157,25 +157,18 @@ def test_clusters_without_objects_are_similar_to_none():
         close(matrix[np.ix_(there, there)], literal)
         assert not matrix[~there].any()
         assert not matrix[:, ~there].any()
-    close(ge.similarity.coupled_objects(ens), oracles.iaoso(rows))
-    close(ge.similarity.common_neighbors(ens, 0.3137), oracles.ccoso(rows, 0.3137))
+    close(similarities(Coupled(), ens), oracles.iaoso(rows))
+    close(similarities(CommonNeighbors(0.3137), ens), oracles.ccoso(rows, 0.3137))
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
 def test_coupled_objects_are_the_literal_ones(name, labels, where):
-    found = ge.similarity.coupled_objects(labels, device=where)
+    found = similarities(Coupled(), labels, where)
     assert found.dtype == np.float64
     close(found, literal_objects(name))
     np.testing.assert_array_equal(found, found.T)
-
-
-def test_products_with_the_matrix_of_all_objects(name, labels, where):
-    vectors = np.random.default_rng(0).normal(size=(len(labels), 3))
-    operator = ge.similarity.coupled_operator(labels, device=where)
-    np.testing.assert_allclose(operator @ vectors, literal_objects(name) @ vectors, atol=1e-10, rtol=0)
-    np.testing.assert_allclose(operator.T @ vectors[:, 0], operator @ vectors[:, 0], atol=1e-12, rtol=0)
 
 
 # none of these thresholds equals a similarity
@@ -183,7 +176,7 @@ def test_products_with_the_matrix_of_all_objects(name, labels, where):
 def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
     s = literal_objects(name)
     assert theta == 0 or abs(s - theta).min() > 1e-9
-    found = ge.similarity.common_neighbors(labels, theta, device=where)
+    found = similarities(CommonNeighbors(theta), labels, where)
     assert found.dtype == np.float64
     close(found, literal_common(name, theta))
 
@@ -195,15 +188,15 @@ def literal_common(name, theta):
 
 def test_neighbors_by_default_are_more_similar_than_the_mean(name, labels, where):
     s = literal_objects(name)
-    found = ge.similarity.common_neighbors(labels, device=where)
+    found = similarities(CommonNeighbors(), labels, where)
     close(found, oracles.ieoso(s, oracles.mean_over_pairs(s)))
 
 
 def test_a_threshold_that_is_met_exactly_is_met(labels, where):
     """Similarities often have only a few different values, so that a threshold can equal a similarity."""
-    s = ge.similarity.coupled_objects(labels, device=where)
+    s = similarities(Coupled(), labels, where)
     for theta in np.quantile(s, [0, 0.2, 0.5, 0.9, 1], method="nearest").tolist():
-        found = ge.similarity.common_neighbors(labels, theta, device=where)
+        found = similarities(CommonNeighbors(theta), labels, where)
         np.testing.assert_array_equal(found, common(s >= theta))
 
 
@@ -215,24 +208,8 @@ def test_the_mean_of_equal_similarities_is_met(n_clusterings, where):
     So all objects are neighbours, and the rounding of the mean must not change this.
     """
     for n in range(n_clusterings, 30):
-        found = ge.similarity.common_neighbors(np.zeros((n, n_clusterings), dtype=np.int64), device=where)
+        found = similarities(CommonNeighbors(), np.zeros((n, n_clusterings), dtype=np.int64), where)
         close(found, common(np.ones((n, n), dtype=bool)))
-
-
-@pytest.mark.parametrize("function", [ge.similarity.coupled_objects, ge.similarity.common_neighbors])
-def test_blocks_are_parts_of_the_whole(function, labels, where):
-    whole = function(labels, device=where)
-    n = len(labels)
-    for rows, cols in (
-        (np.array([0, n - 1, 2, -1, 0]), np.arange(n) % 3 == 0),
-        (slice(1, None, 2), [3]),
-        (np.array([], dtype=np.int64), slice(0, 2)),
-        (slice(0, 2), np.array([], dtype=np.int64)),
-        (np.arange(n)[::-1], slice(None)),
-    ):
-        block = function(labels, rows=rows, cols=cols, device=where)
-        np.testing.assert_array_equal(block, whole[rows][:, cols])
-    np.testing.assert_array_equal(function(labels, cols=[1], device=where), whole[:, [1]])
 
 
 # --- rows that stand for several objects ------------------------------------------------------------------------------
@@ -295,8 +272,8 @@ def test_devices_agree_bit_for_bit(labels, device, request):
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
-    for function in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
-        np.testing.assert_array_equal(function(labels, device="cpu"), function(labels, device=device))
+    for measure in (Coupled(), CommonNeighbors()):
+        np.testing.assert_array_equal(similarities(measure, labels, "cpu"), similarities(measure, labels, device))
 
 
 def test_the_number_of_threads_changes_no_bit(labels, monkeypatch):
@@ -305,8 +282,8 @@ def test_the_number_of_threads_changes_no_bit(labels, monkeypatch):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         found.append([
             *ge.similarity.coupled_clusters(labels),
-            ge.similarity.coupled_objects(labels),
-            ge.similarity.common_neighbors(labels),
+            similarities(Coupled(), labels),
+            similarities(CommonNeighbors(), labels),
         ])  # fmt: skip
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
@@ -317,32 +294,33 @@ def test_the_order_of_the_objects_changes_no_bit(labels):
     order = np.random.default_rng(0).permutation(len(labels))
     for a, b in zip(ge.similarity.coupled_clusters(labels), ge.similarity.coupled_clusters(labels[order]), strict=True):
         np.testing.assert_array_equal(a, b)
-    for function in (ge.similarity.coupled_objects, ge.similarity.common_neighbors):
-        np.testing.assert_array_equal(function(labels)[np.ix_(order, order)], function(labels[order]))
+    for measure in (Coupled(), CommonNeighbors()):
+        np.testing.assert_array_equal(
+            similarities(measure, labels)[np.ix_(order, order)], similarities(measure, labels[order])
+        )
 
 
 @pytest.mark.parametrize("name", ["missing", "structured, missing"], indirect=True)
 def test_any_way_of_giving_the_labels_gives_the_same(labels, where):
     strings = [pd.array([None if v < 0 else f"c{v:03d}" for v in c], dtype="string") for c in labels.T]
-    functions = (ge.similarity.coupled_objects, ge.similarity.common_neighbors)
-    expected = [function(labels, device=where) for function in functions]
+    measures = Coupled(), CommonNeighbors()
+    expected = [similarities(measure, labels, where) for measure in measures]
     for form in (np.where(labels >= 0, 10 * labels + 3, -1), np.where(labels < 0, np.nan, labels), list(labels.T),
                  strings, pd.DataFrame(labels).astype("category"), ge.Ensemble(labels)):  # fmt: skip
-        for function, array in zip(functions, expected, strict=True):
-            np.testing.assert_array_equal(function(form, device=where), array)
+        for measure, array in zip(measures, expected, strict=True):
+            np.testing.assert_array_equal(similarities(measure, form, where), array)
 
 
 # --- error messages ---------------------------------------------------------------------------------------------------
 
-FUNCTIONS = [ge.similarity.coupled_clusters, ge.similarity.coupled_objects, ge.similarity.common_neighbors]
+
+@pytest.mark.parametrize("measure", [Coupled, CommonNeighbors])
+def test_a_single_clustering_is_refused(measure):
+    rows = Rows(np.array([[0], [1], [1]]))
+    refused(lambda: measure()(rows), ValueError, "single base clustering", "at least 2")
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_single_clustering_is_refused(function):
-    refused(lambda: function(np.array([[0], [1], [1]])), ValueError, "single base clustering", "at least 2")
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("measure", [Coupled, CommonNeighbors])
 @pytest.mark.parametrize(
     "weights",
     [
@@ -359,32 +337,18 @@ def test_a_single_clustering_is_refused(function):
         [True, True, False, True],
     ],
 )
-def test_bad_weights_are_refused(function, weights):
-    refused(lambda: function(oracles.TABLE_TWO, weights=weights), ValueError, "weights must be")
+def test_bad_weights_are_refused(measure, weights):
+    refused(lambda: measure(weights=weights)(Rows(oracles.TABLE_TWO)), ValueError, "weights must be")
 
 
 @pytest.mark.parametrize("theta", [-0.1, 1.1, np.nan, np.inf])
 def test_a_threshold_that_is_no_similarity_is_refused(theta):
-    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), ValueError, "threshold must be")
+    refused(lambda: CommonNeighbors(theta), ValueError, "threshold must be")
 
 
 @pytest.mark.parametrize("theta", ["a", True, [0.5]])
 def test_a_threshold_that_is_no_number_is_refused(theta):
-    refused(lambda: ge.similarity.common_neighbors(oracles.TABLE_TWO, theta), TypeError, "threshold must be")
-
-
-@pytest.mark.parametrize("function", FUNCTIONS[1:])
-@pytest.mark.parametrize("side", ["rows", "cols"])
-@pytest.mark.parametrize(("indices", "kind"), [([12], ValueError), ([-13], ValueError), ([[0]], TypeError),
-                                               ([0.5], TypeError), ("a", TypeError)])  # fmt: skip
-def test_bad_indices_are_refused(function, side, indices, kind):
-    refused(lambda: function(oracles.TABLE_TWO, **{side: indices}), kind, side)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS[1:])
-def test_a_block_beyond_the_budget_is_refused_before_it_is_made(function, monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "1kB")
-    refused(lambda: function(oracles.TABLE_TWO), MemoryError, "12 × 12", "1.2 kB", "1.0 kB may be used")
+    refused(lambda: CommonNeighbors(theta), TypeError, "threshold must be")
 
 
 def test_coupling_beyond_the_budget_is_refused_before_it_starts(monkeypatch):

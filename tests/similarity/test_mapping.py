@@ -1,4 +1,4 @@
-"""Reference sets, mapping coefficients, rank correlation and revised co-association against literal references."""
+"""Reference sets, mapping coefficients and rank correlation against literal references."""
 
 import numpy as np
 import oracles
@@ -233,36 +233,3 @@ def test_what_rank_correlation_cannot_take_is_refused():
 def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")
-
-
-# --- revised co-association -------------------------------------------------------------------------------------------
-
-
-def any_similarity(n_clusters, seed=0):
-    s = np.random.default_rng(seed).uniform(-1, 1, (n_clusters, n_clusters))
-    return (s + s.T) / 2
-
-
-def test_revised_coassociation(any_labels, where):
-    ens = ge.Ensemble(any_labels)
-    s = any_similarity(ens.n_clusters)
-    expected = oracles.revised_coassociation(any_labels, s)
-    found = ge.similarity.revised_coassociation(ens, s, device=where)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    block = ge.similarity.revised_coassociation(ens, s, rows=[1, 0], cols=slice(2, 5), device=where)
-    np.testing.assert_array_equal(block, np.asarray(found)[[1, 0], 2:5])
-    operator = ge.similarity.revised_operator(ens, s, device=where)
-    np.testing.assert_allclose(operator @ np.eye(len(any_labels))[:, :3], expected[:, :3], rtol=0, atol=1e-12)
-    own = ge.similarity.Full(s, ens.offsets).of_equal_rows(ge.Rows(ens, device=where))
-    np.testing.assert_array_equal(own, np.diagonal(found))
-
-
-def test_what_is_no_similarity_is_refused():
-    labels = random_labels(20, 3, 4)
-    s = any_similarity(12)
-    refused(lambda: ge.similarity.revised_coassociation(labels, s[:-1]), ValueError, "12 clusters", "(11, 12)")
-    refused(lambda: ge.similarity.revised_operator(labels, np.triu(s)), ValueError, "symmetric")
-    refused(
-        lambda: ge.similarity.revised_operator(labels, [[1.0], [1.0, 2.0]]), ValueError, "lists of different lengths"
-    )
-    refused(lambda: ge.similarity.revised_operator(labels, s * np.nan), ValueError, "finite")

@@ -14,7 +14,8 @@ from scipy.sparse import coo_array, csr_array, save_npz
 import gpuens as ge
 from gpuens import cli
 from gpuens.labels.edges import as_edges
-from gpuens.similarity import coassociation, coassociation_of_pairs
+from gpuens.similarity import coassociation
+from gpuens.similarity.coassociation import shares_of_pairs
 
 
 def random_graph(n, n_edges, rng):
@@ -77,13 +78,10 @@ def test_the_coassociation_of_pairs_is_that_of_the_block(missing, sizes):
     labels = rng.integers(-1 if missing else 0, 3, size=(50, 7))
     labels[:, 0] = rng.integers(3, size=50)
     first, second = rng.integers(50, size=(2, 1000))
-    expected = coassociation(labels)[first, second]
-    np.testing.assert_array_equal(coassociation_of_pairs(labels, first, second), expected)
+    ens, expected = ge.Ensemble(labels), coassociation(labels)[first, second]
+    np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
     sizes("similarity.coassociation", PAIRS_AT_A_TIME=7)
-    np.testing.assert_array_equal(coassociation_of_pairs(labels, first - 50, second), expected)
-    assert coassociation_of_pairs(labels, [], []).shape == (0,)
-    refused(lambda: coassociation_of_pairs(labels, [0, 1], [0]), ValueError, "first has 2 objects and second 1")
-    refused(lambda: coassociation_of_pairs(labels, [50], [0]), ValueError, "first", "outside 0 … 49")
+    np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
 
 
 # --- Leiden -----------------------------------------------------------------------------------------------------------
