@@ -115,7 +115,7 @@ class _TextTable(NamedTuple):
 
     @contextmanager
     def _parse(self, positions: list[int], field_bytes: int, **options: Any) -> Iterator[Any]:
-        """Yield what pandas' parser returns for some columns, whose fields take ``field_bytes`` each in memory."""
+        """Yield the columns as pandas' parser returns them; a field takes ``field_bytes`` in memory."""
         import pandas as pd
 
         text, layout = self.layout.text, self.layout
