@@ -238,11 +238,11 @@ def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: C
             with clock.phase("model"):
                 consensus.estimator.save(args.model)
         if args.report:
-            from gpuens.report import of_fit
+            from gpuens.report import render_fit
 
             title = f"Consensus of {consensus.source}"
             with clock.phase("report"):
-                write_page(args.report, lambda: of_fit(title, consensus.estimator, record, result.ids))
+                write_page(args.report, lambda: render_fit(title, consensus.estimator, record, result.ids))
             atomic.write_record(atomic.record_of(output.path), record | {"report": args.report, **clock.spent()})
     return result
 
