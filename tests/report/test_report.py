@@ -237,9 +237,8 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     assert of_reading in found.texts["td"]  # this note is in the table of settings, not among the doubts
     assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
-    assert any(
-        "No label is missing." in text for text in Read(render_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said
-    )
+    single = Read(render_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {}))
+    assert any("No label is missing." in text for text in single.said)
 
 
 @pytest.mark.usefixtures("unpainted")
