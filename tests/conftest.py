@@ -199,7 +199,7 @@ BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
 
 
 # methods that need a package that is not installed
-NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}
+NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).parts().lacks}
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
 del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; see tests/partition/test_voting.py

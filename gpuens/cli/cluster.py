@@ -101,7 +101,7 @@ def cluster(args: argparse.Namespace) -> None:
             f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
             "take kind='mixed', or leave scheduler out."
         )
-    check_input(estimator, args.method, features=estimator.needs_features or None, scheduler=args.scheduler)
+    check_input(estimator, args.method, features=estimator.parts().needs_features or None, scheduler=args.scheduler)
 
     def facts_of(result: RunResult) -> dict[str, Any]:
         return facts(

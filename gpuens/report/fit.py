@@ -68,7 +68,7 @@ def render_fit(
     found_modes, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [
         *(_clusters(evidence, names) if evidence else _sizes(facts)),
-        *(_annotators(estimator) if estimator.gives_names else ()),
+        *(_annotators(estimator) if estimator.parts().gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
         *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
