@@ -111,7 +111,7 @@ def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[An
 
     Raise an error if objects have no label that the model knows, unless the option --drop-unlabelled is given.
     """
-    given, known = model.given(columns)
+    given, known = model.encode(columns)
     if not known.all() and not (args.drop_unlabelled and known.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
         raise ValueError(

@@ -307,7 +307,7 @@ def _branch_colors(estimator: Any, Z: np.ndarray, leaf_of_row: np.ndarray, branc
     ``leaf_of_row`` (G,) are the leaves of the rows, and ``branches`` (p,) those of the cut that hold the leaves. Nodes
     above the cut, and branches with rows of several clusters, have the colour ``INK``.
     """
-    labels, of_row = to_host(estimator._partition.labels), branches[leaf_of_row]
+    labels, of_row = to_host(estimator.fit_.partition.labels), branches[leaf_of_row]
     lowest, highest = np.full(len(branches), len(labels)), np.full(len(branches), -1)
     np.minimum.at(lowest, of_row, labels)
     np.maximum.at(highest, of_row, labels)

@@ -38,7 +38,7 @@ CATEGORIES = 12  # maximum number of categories of an h5ad file for which the te
 UNEVEN = 2.0
 
 
-def of_fit(
+def render_fit(
     title: str, estimator: Any, facts: dict[str, Any], ids: Any = None, *, coordinates: Any = None, shape: Any = None
 ) -> bytes:
     """Return an HTML page, in one file, about a fitted estimator.
@@ -68,7 +68,7 @@ def of_fit(
     found_modes, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [
         *(_clusters(evidence, names) if evidence else _sizes(facts)),
-        *(_annotators(estimator) if estimator.gives_names else ()),
+        *(_annotators(estimator) if estimator.parts().gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
         *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
