@@ -6,14 +6,12 @@ import json
 import re
 from typing import Any
 
-from gpuens import __version__, io
+from gpuens import __version__
 from gpuens.batch import places
 from gpuens.cli.chunks import ChunkSettings
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, check_input
 from gpuens.cli.graph_settings import GraphSettings
-from gpuens.io.kinds import FOLDERS, OUTPUTS
-from gpuens.methods import REGISTRY, made_with_neighbors
-from gpuens.runtime import checks
+from gpuens.io.paths import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 
@@ -63,6 +61,9 @@ class Job:
 
     def estimator(self) -> Any:
         """Make the estimator of this job; raise an error if its parameters are invalid."""
+        from gpuens.methods import made_with_neighbors
+        from gpuens.runtime import checks
+
         made = made_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
         estimator = made(self.method, self.n_clusters, self.parameters)
         of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}
@@ -105,6 +106,8 @@ class Job:
 
 def is_file(features: str) -> bool:
     """Return whether the text ``features`` is a path or URI of a file, and not the name of a data set."""
+    from gpuens import io
+
     return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
@@ -114,6 +117,8 @@ def class_of(method: str) -> Any:
         from gpuens.methods.combination import Consensus
 
         return Consensus
+    from gpuens.methods import REGISTRY
+
     return REGISTRY.load(method)
 
 
