@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuens.io import annotated
-from gpuens.io.columns import each_column, positions, there
+from gpuens.io.columns import each_column, find_present, positions
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
@@ -332,7 +332,7 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
     asked = None if keys is None else list(map(str, [keys] if single else keys))
     sources = []
     for modality, adata in of_each.items():
-        own = None if asked is None else there(asked, list(adata.obs.columns))
+        own = None if asked is None else find_present(asked, list(adata.obs.columns))
         if own != []:
             columns = split_columns(_columns(adata, own))
             about = ColumnSource(f"modality {modality!r}", "name the clusterings in keys") if keys is None else None

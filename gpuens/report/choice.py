@@ -21,7 +21,7 @@ CONSISTENT = (
 )
 
 
-def of_choice(choice: Any, title: str) -> bytes:
+def render_choice(choice: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of a result of `gpuens.choose_k`."""
     names = criteria(choice)
     pictures = {

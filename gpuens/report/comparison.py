@@ -16,7 +16,7 @@ DRAWN = {
 }
 
 
-def of_comparison(comparison: Any, title: str) -> bytes:
+def render_comparison(comparison: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of a `gpuens.workflows.compare.Comparison`."""
     cells = comparison.table.round(4).reset_index()
     table = Table("methods", cells.columns.tolist(), cells.astype(object).to_numpy().tolist())

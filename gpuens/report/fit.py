@@ -38,7 +38,7 @@ CATEGORIES = 12  # maximum number of categories of an h5ad file for which the te
 UNEVEN = 2.0
 
 
-def of_fit(
+def render_fit(
     title: str, estimator: Any, facts: dict[str, Any], ids: Any = None, *, coordinates: Any = None, shape: Any = None
 ) -> bytes:
     """Return an HTML page, in one file, about a fitted estimator.
