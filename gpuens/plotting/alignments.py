@@ -60,11 +60,7 @@ def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: 
     >>> ge.plotting.label_strips(found).get_title()
     'The labels of 4 objects in 3 clusterings'
     """
-    clusterings = _select_clusterings(aligned, order, MOST_STRIPS)
-    votes, objects = _mean_memberships(aligned, clusterings)
-    place = _order_objects(aligned, clusterings, objects, votes)
-    objects = objects[place]
-    bins = _bins(len(objects))
+    clusterings, objects, bins = _arrange(aligned, order, MOST_STRIPS)
     palette, n = _palette(aligned), len(aligned.names)
     codes = devices.to_host(aligned.codes[objects][:, clusterings])
     strips = [_strip(bins, codes[:, row], n, palette) for row in range(len(clusterings))]
@@ -119,10 +115,8 @@ def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, a
     >>> ge.plotting.membership_bars(found).get_title()
     'The memberships of 2 objects in 2 clusterings'
     """
-    clusterings = _select_clusterings(aligned, order, MOST_BANDS)
-    votes, objects = _mean_memberships(aligned, clusterings)
-    objects = objects[_order_objects(aligned, clusterings, objects, votes)]
-    bins, palette = _bins(len(objects)), _palette(aligned)
+    clusterings, objects, bins = _arrange(aligned, order, MOST_BANDS)
+    palette = _palette(aligned)
     counts, gap = np.bincount(bins), np.ones((GAP_PIXELS, bins[-1] + 1, 3))
     heights = (np.arange(BAND_PIXELS)[::-1, None] + 0.5) / BAND_PIXELS
     bands: list[np.ndarray] = []
@@ -144,6 +138,17 @@ def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, a
 
 
 # --- rows, columns and colours ----------------------------------------------------------------------------------------
+
+
+def _arrange(aligned: "Aligned", order: Sequence[int] | None, limit: int) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Return the clusterings and the objects to draw, both in order, and the column of pixels (n,) of each object."""
+    clusterings, objects = _select_clusterings(aligned, order, limit), select_evenly(aligned.reference, MOST_OBJECTS)
+    votes = np.zeros((len(objects), len(aligned.names)))
+    for m in clusterings:
+        votes += _membership(aligned, m, objects)
+    objects = objects[_order_objects(aligned, clusterings, objects, votes / len(clusterings))]
+    n = len(objects)
+    return clusterings, objects, np.arange(n) * min(n, MOST_COLUMNS) // n
 
 
 def _select_clusterings(aligned: Any, order: Sequence[int] | None, limit: int) -> list[int]:
@@ -182,15 +187,6 @@ def _membership(aligned: "Aligned", m: int, objects: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _mean_memberships(aligned: "Aligned", clusterings: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean shares (n_some, n_codes) over the clusterings, and the objects to draw (n_some,)."""
-    objects = select_evenly(aligned.reference, MOST_OBJECTS)
-    votes = np.zeros((len(objects), len(aligned.names)))
-    for m in clusterings:
-        votes += _membership(aligned, m, objects)
-    return votes / len(clusterings), objects
-
-
 def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Return an order (n_some,): by cluster of the reference, its parts, the next cluster, and the share of the own."""
     in_family = aligned.families == aligned.reference[objects][:, None]
@@ -204,13 +200,6 @@ def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarr
     support = (votes * in_family).sum(axis=1)
     order: np.ndarray = np.lexsort([-support, second, part, aligned.reference[objects], missing])
     return order
-
-
-def _bins(n: int) -> np.ndarray:
-    """Return the column of pixels (n,) of each object, ascending."""
-    width = min(n, MOST_COLUMNS)
-    bins: np.ndarray = np.arange(n) * width // n
-    return bins
 
 
 def _palette(aligned: "Aligned") -> np.ndarray:
