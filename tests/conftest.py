@@ -480,3 +480,14 @@ def pytest_runtest_setup(item):
         if os.environ.get("GPUENS_REQUIRE_GPU") == "1":
             pytest.fail(f"GPUENS_REQUIRE_GPU=1, but {reason}", pytrace=False)
         pytest.skip(reason)
+
+
+def labels_and_consensus(seed, n=40, m=5, k=4, missing=0.15):
+    """Return base clusterings (n, m) with missing labels, and a consensus (n,) of three clusters drawn at random."""
+    rng = np.random.default_rng(seed)
+    labels, _ = structured_labels(n, m, k, seed=seed)
+    labels[rng.random(labels.shape) < missing] = -1
+    labels[(labels < 0).all(axis=1), 0] = 0
+    consensus = rng.integers(0, 3, n)
+    consensus[:3] = 0, 1, 2
+    return labels, consensus
