@@ -42,12 +42,12 @@ class Store(Protocol):
         """
 
 
-def store(out: str, *, make: bool = True) -> Store:
+def open_store(out: str, *, make: bool = True) -> Store:
     """Return the store for a local folder or a URI; if ``make`` is true, create the folder if it does not exist."""
     return BucketStore(out, make=make) if places.is_uri(out) else FolderStore(out, make=make)
 
 
-def marker(of: Store, name: str) -> dict[str, Any] | None:
+def marker(store: Store, name: str) -> dict[str, Any] | None:
     """Read the marker ``name`` and return its contents, or None if the marker is absent or damaged.
 
     Raises
@@ -55,23 +55,23 @@ def marker(of: Store, name: str) -> dict[str, Any] | None:
     FileExistsError
         For a JSON file that is no marker.
     """
-    contents = of.read(name)
+    contents = store.read(name)
     if contents is None:
         return None
     try:
-        found = json.loads(contents)
+        entries = json.loads(contents)
     except ValueError:
         return None
-    if not isinstance(found, dict) or "fingerprint" not in found:
+    if not isinstance(entries, dict) or "fingerprint" not in entries:
         raise FileExistsError(f"{name} exists but is not from a batch; move it away, or name another folder.")
-    return found
+    return entries
 
 
-def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
-    of.write(name, atomic.encoded(facts))
+def write_marker(store: Store, name: str, facts: dict[str, Any]) -> None:
+    store.write(name, atomic.encoded(facts))
 
 
-class Kept:
+class Lines:
     """A writer that appends lines to a file in a store.
 
     In a folder, it appends each line at once. Behind a URI, where files cannot grow, it writes all lines at the end.
@@ -167,10 +167,10 @@ class BucketStore:
     def read(self, name: str) -> bytes | None:
         with places.talking(self.uri):
             try:
-                found: bytes = self.fs.cat_file(f"{self.path}/{name}")
+                contents: bytes = self.fs.cat_file(f"{self.path}/{name}")
             except FileNotFoundError:
                 return None
-            return found
+            return contents
 
     def write(self, name: str, contents: bytes) -> None:
         with places.talking(self.uri):

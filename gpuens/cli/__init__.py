@@ -95,9 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--quiet", action="store_true", help="no progress bars and no summary")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
-    def command(name: str, function: Any, description: str, **more: Any) -> argparse.ArgumentParser:
+    def command(name: str, function: Any, description: str, **settings: Any) -> argparse.ArgumentParser:
         sub = commands.add_parser(
-            name, help=description, description=description, parents=[common], allow_abbrev=False, **more
+            name, help=description, description=description, parents=[common], allow_abbrev=False, **settings
         )
         sub.set_defaults(command=function)
         return sub

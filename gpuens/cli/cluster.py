@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection
+from gpuens.cli.arguments import add_reading, add_selection, add_shared
 from gpuens.cli.chunks import ChunkSettings, add_chunks, chunks_of
 from gpuens.cli.features import ClusteringInput, add_preparation, read_source
 from gpuens.cli.file_consensus import EVIDENCE, RunResult, check_input
@@ -21,7 +21,7 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.runtime.defaults import KIND, METHOD
+from gpuens.runtime.defaults import KIND
 from gpuens.runtime.record import TIES, Clock
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
@@ -49,19 +49,19 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="K",
         help="number of clusters (the number that the features support best)",
     )
-    parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
+    add_shared(parser, "method")
     parser.add_argument(
         "--n-clusterings",
         type=int,
         metavar="M",
         help="number of base clusterings (20; leiden: 5 resolutions × 4 seeds)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    add_shared(parser, "seed")
     parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")
     add_chunks(parser)
     add_reading(parser)
     add_preparation(parser, "auto")
-    parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
+    add_shared(parser, "output")
     parser.add_argument(
         "--evidence", action="store_true", help="write certainty, confidence and margin beside the labels"
     )

@@ -1018,7 +1018,7 @@ def through(uri, fs):
     assert (outcome.done, outcome.exit_code) == (4, 0), outcome
     again = batch.run(manifest, f"{uri}/out")
     assert (again.done, again.already, again.exit_code) == (0, 4, 0)
-    store = stores.store(f"{uri}/out")
+    store = stores.open_store(f"{uri}/out")
     assert store.names() >= {"a.json", "a.labels.npy", "all-b.labels.npy", "summary.csv", "events.jsonl"}
     assert ("a.html" in store.names()) == uri.startswith("memory")
     (folder := Path("copy")).mkdir()
@@ -1091,19 +1091,19 @@ def test_results_on_s3(folder, monkeypatch):
         fsspec.filesystem("s3").clear_instance_cache()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # a port without a server
     with pytest.raises(OSError) as error:  # noqa: PT011
-        stores.store("s3://bucket/out", make=False).names()
+        stores.open_store("s3://bucket/out", make=False).names()
     assert failures.exit_code(error.value) == failures.TEMPORARY
 
 
 def test_unknown_uris_are_refused(folder, monkeypatch):
-    refused(lambda: stores.store("nowhere://bucket"), ValueError, "is on a file system unknown to fsspec")
+    refused(lambda: stores.open_store("nowhere://bucket"), ValueError, "is on a file system unknown to fsspec")
     zarr = places.at_hand("memory://x/a.zarr", ".")
     refused(lambda: zarr.__enter__(), ValueError, "is a folder of chunks")
     for name in list(sys.modules):
         if name.split(".")[0] == "fsspec":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    refused(lambda: stores.store("s3://bucket"), ImportError, "s3:// needs s3fs", installing.command("cloud"))
+    refused(lambda: stores.open_store("s3://bucket"), ImportError, "s3:// needs s3fs", installing.command("cloud"))
 
 
 @pytest.mark.parametrize("package", ["yaml", "jsonschema"])
