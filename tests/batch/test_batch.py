@@ -795,7 +795,7 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
     folder.mkdir()
     (folder / "a.0").write_text(json.dumps({**claims._owner(), "started": 1.0}))
     slow, quick = (claims.Claims(str(folder)) for _ in range(2))
-    look = slow._given_up
+    look = slow._is_invalid
 
     def while_others_work(path):
         monkeypatch.undo()
@@ -805,7 +805,7 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
         assert quick.take("a")
         return found
 
-    monkeypatch.setattr(slow, "_given_up", while_others_work)
+    monkeypatch.setattr(slow, "_is_invalid", while_others_work)
     assert not slow.take("a")
     assert os.listdir(folder) == ["a.0"]
     quick.close()
