@@ -67,7 +67,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    from gpuens import io
     from gpuens.io.outputs import check_output
 
     truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
@@ -77,39 +76,14 @@ def compare(args: argparse.Namespace) -> None:
         check_page(args.report, *inputs)
     if args.output is not None:
         check_output(args.output, (".csv", ".tex"), inputs=inputs)
-    from gpuens.cli.features import read_features
     from gpuens.io import atomic
-    from gpuens.io.shapes import label_shape
     from gpuens.workflows import compare as comparing
-    from gpuens.workflows.describe import refuse_to_group
 
     with failures.stage("read", f"reading {args.labels}"):
-        how = reading_of_labels(args)
-        refuse_to_group(label_shape(args.labels, **how), "a comparison")
-        truth: Any = None
-        if truth_column is not None and truth_file is None:
-            truth = _column_of(args.labels, truth_column, reading(args))
-            how["exclude"] = [*(args.exclude or []), truth_column]
-        read = io.read_label_file(args.labels, **how)
-        if hasattr(truth, "iloc") and read.ensemble.index is not None:
-            truth = truth.set_axis(read.ensemble.index)
-        features = None
-        if args.features is not None:
-            features = read_features(args.features, args, beside=args.labels, ids=read.ids).X
-        if truth_file is not None:
-            # if --truth names a column, its file has the names of the objects in the same column as LABELS
-            title = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
-            reading_of_truth: dict[str, Any] = {
-                "columns": truth_column,
-                "id_column": title if truth_column is not None else args.id_column,
-                "by_position": args.by_position,
-                "partial": True,
-            }
-            instead = "choose one by --truth FILE:COLUMN"
-            truth = one_column(truth_file, instead, args.labels, read.ids, **reading_of_truth)
+        ensemble, features, truth = _read_data(args, truth_file, truth_column)
     with failures.stage("compare", "comparing methods"):
         comparison = comparing.compare(
-            read.ensemble,
+            ensemble,
             args.n_clusters,
             methods=args.methods,
             truth=truth,
@@ -133,6 +107,39 @@ def compare(args: argparse.Namespace) -> None:
         from gpuens import report
 
         write_page(args.report, lambda: report.of_comparison(comparison, args.labels), print_path=not args.json)
+
+
+def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:
+    """Return the ensemble, the features and the known classes of the objects; the last two may be None."""
+    from gpuens import io
+    from gpuens.cli.features import read_features
+    from gpuens.io.shapes import label_shape
+    from gpuens.workflows.describe import refuse_to_group
+
+    how = reading_of_labels(args)
+    refuse_to_group(label_shape(args.labels, **how), "a comparison")
+    truth: Any = None
+    if truth_column is not None and truth_file is None:
+        truth = _column_of(args.labels, truth_column, reading(args))
+        how["exclude"] = [*(args.exclude or []), truth_column]
+    read = io.read_label_file(args.labels, **how)
+    if hasattr(truth, "iloc") and read.ensemble.index is not None:
+        truth = truth.set_axis(read.ensemble.index)
+    features = None
+    if args.features is not None:
+        features = read_features(args.features, args, beside=args.labels, ids=read.ids).X
+    if truth_file is not None:
+        # if --truth names a column, its file has the names of the objects in the same column as LABELS
+        title = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
+        reading_of_truth: dict[str, Any] = {
+            "columns": truth_column,
+            "id_column": title if truth_column is not None else args.id_column,
+            "by_position": args.by_position,
+            "partial": True,
+        }
+        instead = "choose one by --truth FILE:COLUMN"
+        truth = one_column(truth_file, instead, args.labels, read.ids, **reading_of_truth)
+    return read.ensemble, features, truth
 
 
 def _file_and_column(text: str) -> tuple[str | None, str | None]:
