@@ -129,13 +129,13 @@ def consensus(
     else:
         method = METHOD if method is None else method
         estimator = made(method, n_clusters, parameters)
-    if estimator.needs_features != (use_rep is not None):
+    if estimator.parts().needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(
             f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
-    ensemble, labelled = _clusterings(adata, keys, obsm_key, drop_unlabelled, names=estimator.gives_names)
+    ensemble, labelled = _clusterings(adata, keys, obsm_key, drop_unlabelled, names=estimator.parts().gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     beside: dict[str, Any] = {"features": features if features is None or labelled is None else features[labelled]}

@@ -89,7 +89,7 @@ def choose(args: argparse.Namespace) -> None:
         from gpuens import report
 
         title = f"How many clusters has {path}?"
-        write_page(args.report, lambda: report.of_choice(choice, title), print_path=not args.json)
+        write_page(args.report, lambda: report.render_choice(choice, title), print_path=not args.json)
 
 
 def _print_choice(choice: Any) -> None:

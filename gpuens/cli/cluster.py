@@ -106,9 +106,9 @@ def cluster(args: argparse.Namespace) -> None:
                 result = _write(args, clock, estimator, source.ids, evidence=True)
                 record |= facts_of(result)
         if args.report is not None:
-            from gpuens.report import of_fit
+            from gpuens.report import render_fit
 
-            write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
+            write_page(args.report, lambda: render_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
         print(f"{args.X}: {source}")
         print(f"{args.kind}: {clusterings_of(result.ensemble)}")
@@ -138,7 +138,7 @@ def _check(args: argparse.Namespace, chunks: ChunkSettings | None) -> dict[str, 
             f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
             "take kind='mixed', or leave scheduler out."
         )
-    check_input(estimator, args.method, features=estimator.needs_features or None, scheduler=args.scheduler)
+    check_input(estimator, args.method, features=estimator.parts().needs_features or None, scheduler=args.scheduler)
     return settings
 
 

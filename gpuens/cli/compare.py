@@ -106,7 +106,7 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.of_comparison(comparison, args.labels), print_path=not args.json)
+        write_page(args.report, lambda: report.render_comparison(comparison, args.labels), print_path=not args.json)
 
 
 def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:

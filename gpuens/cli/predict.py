@@ -111,7 +111,7 @@ def _label_rows(args: argparse.Namespace, model: Any, columns: list[Any]) -> tup
 
     Raise an error if objects have no label that the model knows, unless the option --drop-unlabelled is given.
     """
-    rows, labelled = model.given(columns)
+    rows, labelled = model.encode(columns)
     if not labelled.all() and not (args.drop_unlabelled and labelled.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
         raise ValueError(

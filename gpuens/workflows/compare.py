@@ -177,7 +177,7 @@ def compare(
             try:
                 for seed in _seeds(name, random_state, repeat):
                     estimator = default_estimator(name, n_clusters, seed, device)
-                    if estimator.needs_features and features is None:
+                    if estimator.parts().needs_features and features is None:
                         raise ValueError("needs features of the objects.")
                     with time_limit(max_seconds):
                         answer, cost = _timed_fit(estimator, ensemble, features)
@@ -200,7 +200,7 @@ def select_methods(methods: Any) -> list[str]:
     """Return the names of the methods that ``methods`` selects: "all", "fast" or a list of names."""
     if isinstance(methods, str) and methods in ("all", "fast"):
         kinds = {name: kind() for name, kind in REGISTRY.all().items()}
-        return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
+        return [name for name, kind in kinds.items() if methods == "all" or kind.parts().learns_by_sums]
     parts = methods.split(",") if isinstance(methods, str) else methods
     try:
         names = list(dict.fromkeys(str(part).strip() if isinstance(part, str) else part for part in parts))
@@ -256,7 +256,7 @@ def _encode_truth(truth: Any, n_objects: int) -> np.ndarray:
 
 
 def _check_features(features: Any, names: list[str], n_objects: int) -> Any:
-    if not any(REGISTRY.load(name)().needs_features for name in names):
+    if not any(REGISTRY.load(name)().parts().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
     return points_of(features, n_objects, "cpu")
 
@@ -265,7 +265,7 @@ def _timed_fit(estimator: Any, ensemble: Ensemble, features: Any) -> tuple[Any, 
     """Fit the estimator; return the labels, and a dict with the seconds, memory and warnings of the fit."""
     before = record.resident_memory()
     record.forget_peak_memory()
-    parameters = {"features": features} if estimator.needs_features else {}
+    parameters = {"features": features} if estimator.parts().needs_features else {}
     with checks.recorded() as warned:
         started = time.perf_counter()
         labels = estimator.fit(ensemble, **parameters).labels_

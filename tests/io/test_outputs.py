@@ -286,7 +286,7 @@ def nothing_after_labels(monkeypatch):
             return fail() if evidence or membership else results_of(estimator, labelled)
 
         monkeypatch.setattr(results, "results_of", labels_alone)
-        monkeypatch.setattr(report, "of_fit", fail)
+        monkeypatch.setattr(report, "render_fit", fail)
 
     return put
 
