@@ -11,7 +11,7 @@ from gpuens.batch import places
 from gpuens.cli.chunks import ChunkSettings
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, check_input
 from gpuens.cli.graph_settings import GraphSettings
-from gpuens.io.kinds import FOLDERS, OUTPUTS
+from gpuens.io.paths import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 
@@ -61,11 +61,11 @@ class Job:
 
     def estimator(self) -> Any:
         """Make the estimator of this job; raise an error if its parameters are invalid."""
-        from gpuens.methods import made_with_neighbors
+        from gpuens.methods import make_with_neighbors
         from gpuens.runtime import checks
 
         if self.neighbors:
-            estimator = made_with_neighbors(self.method, self.n_clusters, self.parameters)
+            estimator = make_with_neighbors(self.method, self.n_clusters, self.parameters)
         else:
             estimator = class_of(self.method)(self.n_clusters, **self.parameters)
         of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}

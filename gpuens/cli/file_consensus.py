@@ -215,7 +215,7 @@ class FileConsensus:
     @property
     def _remedies(self) -> dict[str, str]:
         """The settings of this run that reduce its memory, as the user would write them."""
-        from gpuens.io.kinds import IN_CHUNKS
+        from gpuens.io.paths import IN_CHUNKS
         from gpuens.methods.forecast import SAMPLE
 
         source, output = self.source, self.output

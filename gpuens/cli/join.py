@@ -38,8 +38,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def join(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
-    from gpuens.io.kinds import ANNOTATED, OUTPUTS, WITH_NUMBERS
-    from gpuens.io.paths import file_kind
+    from gpuens.io.paths import ANNOTATED, OUTPUTS, WITH_NUMBERS, file_kind
 
     check_inputs(*args.labels)
     check_output(args.output, *args.labels)

@@ -48,7 +48,7 @@ def predict(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic, outputs
-    from gpuens.io.kinds import WITH_NUMBERS
+    from gpuens.io.paths import WITH_NUMBERS
     from gpuens.runtime import device as devices
 
     check_inputs(args.model, kinds=(".npz",))

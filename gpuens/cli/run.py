@@ -351,12 +351,12 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
         kind = _class_of(args)
         estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().parts().needs_features))
     else:
-        from gpuens.methods import made_with_neighbors
+        from gpuens.methods import make_with_neighbors
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
         args.method = args.method or METHOD_OF_DOMAINS
         options = spelled(options_with_neighbors(args.method))
-        estimator = made_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
+        estimator = make_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
     of_input = {"features": args.features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
     check_input(estimator, args.method, **of_input, spelled=option_of)
     return estimator
@@ -418,7 +418,7 @@ def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
 
 def _key_added(args: argparse.Namespace, more_labels: Sequence[str], output: str) -> str | None:
     """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
-    from gpuens.io.kinds import ANNOTATED
+    from gpuens.io.paths import ANNOTATED
 
     if not more_labels and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added
