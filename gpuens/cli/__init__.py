@@ -26,7 +26,7 @@ from gpuens.cli.deferred import defer
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
-# names of the commands in the order of the help; each command has a module of its name in this package
+# names of the commands in the order of the help; the function `add` of the module of that name adds the command
 COMMANDS = (
     *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
     *("align", "modes", "join", "generate", "graph", "score", "methods", "info", "demo", "warm"),

@@ -11,7 +11,6 @@ from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens align`` and its options to the command line."""
     parser = command(
         "align",
         align,

@@ -10,7 +10,6 @@ MOST_FAILED = 20  # maximum number of failed jobs that the printed summary names
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens batch`` and its options to the command line."""
     parser = command(
         "batch",
         batch,

@@ -29,7 +29,6 @@ NOT_IN_CHUNKS = ("missing", "evidence", "impute")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens cluster`` and its options to the command line."""
     parser = command(
         "cluster",
         cluster,

@@ -18,7 +18,6 @@ from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens compare`` and its options to the command line."""
     parser = command(
         "compare",
         compare,

@@ -11,7 +11,6 @@ from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens describe`` and its options to the command line."""
     parser = command(
         "describe",
         describe,

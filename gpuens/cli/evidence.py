@@ -21,7 +21,6 @@ LARGEST = 30  # number of clusters that are printed, the largest ones, if there 
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens evidence`` and its options to the command line."""
     parser = command(
         "evidence",
         evidence,

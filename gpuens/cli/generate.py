@@ -14,7 +14,6 @@ NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens generate`` and its options to the command line."""
     parser = command(
         "generate",
         generate,

@@ -21,7 +21,6 @@ NOT_OPTIONS = ("graph", "labels", "progress")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens graph`` and its options to the command line."""
     parser = command(
         "graph",
         graph,

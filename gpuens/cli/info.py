@@ -18,7 +18,6 @@ N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that 
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens info`` and its options to the command line."""
     parser = command(
         "info", info, "Show the processor, the devices and the installed packages, and what to type for missing ones."
     )

@@ -10,7 +10,6 @@ from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens join`` and its options to the command line."""
     parser = command(
         "join",
         join,

@@ -11,7 +11,6 @@ from gpuens.runtime.registry import summary
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens methods`` and its options to the command line."""
     parser = command(
         "methods", methods, "List the methods, similarities and partitioners, or explain the options of the named ones."
     )

@@ -19,7 +19,6 @@ from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens modes`` and its options to the command line."""
     parser = command(
         "modes",
         modes,

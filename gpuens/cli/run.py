@@ -42,7 +42,6 @@ MOST_ANNOTATORS = 20  # maximum number of annotators there
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens run`` and its options to the command line."""
     parser = command(
         "run",
         run,

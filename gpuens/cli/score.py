@@ -9,7 +9,6 @@ from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens score`` and its options to the command line."""
     parser = command("score", score, "Compare the labels in one file with the labels in another.")
     parser.add_argument(
         "a",
