@@ -68,9 +68,9 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     import dask
 
     pilot = dask.delayed(_growth, pure=False)(graph.chunks_of(labels)[largest])
-    (found,) = waiting.results([pilot], client, "labels")
-    power = min(1.0, max(0.0, np.log2(max(found.n_groups, 1) / max(found.n_groups_of_half, 1))))
-    expected = min(n_objects, int(np.ceil(found.n_groups * (n_objects / found.n_objects) ** power)))
+    (pilot_counts,) = waiting.results([pilot], client, "labels")
+    power = min(1.0, max(0.0, np.log2(max(pilot_counts.n_groups, 1) / max(pilot_counts.n_groups_of_half, 1))))
+    expected = min(n_objects, int(np.ceil(pilot_counts.n_groups * (n_objects / pilot_counts.n_objects) ** power)))
     needed = expected * (4 * n_clusterings + 52)
     in_pieces = False
     each_pair, suggestion, budget = 0, None, devices.memory_budget()
@@ -82,18 +82,18 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
         if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"
-    at_once = sizes[largest] if found.room is None else found.room // found.bytes_beside_labels
+    at_once = sizes[largest] if pilot_counts.room is None else pilot_counts.room // pilot_counts.bytes_beside_labels
     return Plan(
         n_objects,
         n_clusterings,
         len(sizes),
-        found.n_objects,
-        found.n_groups,
+        pilot_counts.n_objects,
+        pilot_counts.n_groups,
         expected,
         needed,
         suggestion,
         in_pieces,
-        0 if found.room is None else found.bytes_of_object * sizes[largest],
+        0 if pilot_counts.room is None else pilot_counts.bytes_of_object * sizes[largest],
         at_once if at_once < sizes[largest] else None,
     )
 
@@ -133,10 +133,10 @@ def _growth(chunk: Any) -> Pilot:
     ensemble = worker.encoded(block[:HEAD_OF_CHUNK])
     n_words = int(words_of(np.diff(ensemble.offsets) + 1)[-1]) + 1
     of_labels = block.shape[1] * block.dtype.itemsize
-    each = bytes_on_gpu(1, block.shape[1], n_words, block.dtype.itemsize, ensemble.codes_on("cuda").itemsize)
+    object_bytes = bytes_on_gpu(1, block.shape[1], n_words, block.dtype.itemsize, ensemble.codes_on("cuda").itemsize)
     del ensemble
-    some = block[: max(1, room // (each - of_labels))]
-    return Pilot(len(some), *_groups_of(some), each, each - of_labels, room)
+    objects = block[: max(1, room // (object_bytes - of_labels))]
+    return Pilot(len(objects), *_groups_of(objects), object_bytes, object_bytes - of_labels, room)
 
 
 def _groups_of(block: Any) -> tuple[int, int]:

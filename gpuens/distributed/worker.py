@@ -53,7 +53,7 @@ class Sampled(NamedTuple):
 
     ensemble: Ensemble
     values: np.ndarray
-    others: Callable[[Rows], np.ndarray]
+    rule: Callable[[Rows], np.ndarray]
     device: str
 
 
@@ -74,7 +74,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
     refuse_draws(devices.native(block).T, OF_CHUNKS)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    copies, unit = (None, 1) if weights is None else _whole(weights, ensemble)
+    copies, unit = (None, 1) if weights is None else _whole_counts(weights, ensemble)
     groups = core_groups(Rows(ensemble, copies))
     n_objects = groups.counts
     if weights is not None:
@@ -82,9 +82,9 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind, unit)
 
 
-def _whole(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
-    counts, given = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
-    if (unit := whole_unit(given)) is None:
+def _whole_counts(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
+    counts, weight_unit = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
+    if (unit := whole_unit(weight_unit)) is None:
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."
@@ -152,33 +152,33 @@ def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str 
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
     """Return the distinct rows of a chunk in the shared numbering, and the reduction that expands values of them."""
-    own = own_groups(block)
-    return renumber_codes(own.rows.codes, dtype, tables), own
+    groups = own_groups(block)
+    return renumber_codes(groups.rows.codes, dtype, tables), groups
 
 
-def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
+def _find_in(rows: Any, groups: np.ndarray) -> np.ndarray:
     """Find the positions of distinct rows among groups on the device of the rows; return them in host memory."""
     kind = devices.kind_of(rows)
     return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
 
 
-def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """Return the rows of the ``chosen`` objects of a chunk, in host memory."""
+def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], objects: np.ndarray) -> np.ndarray:
+    """Return the rows of the ``objects`` objects of a chunk, in host memory."""
     ensemble = encoded(block)
     xp = devices.namespace(ensemble.device_kind)
-    codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
+    codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(objects)]
     return devices.to_host(renumber_codes(codes, dtype, tables))
 
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row; if the row is not in the sample, compute its value by a function."""
-    rows, own = _distinct(block, dtype, tables)
-    places = _found(rows, sampled.ensemble.codes)
-    found, other = sampled.values[places], np.flatnonzero(places < 0)
-    if len(other):
-        rest = devices.to_host(rows)[other]
-        found[other] = sampled.others(_rows_of(rest, None, sampled.ensemble, sampled.device))
-    return own.look_up(found)
+    rows, groups = _distinct(block, dtype, tables)
+    places = _find_in(rows, sampled.ensemble.codes)
+    values, unsampled = sampled.values[places], np.flatnonzero(places < 0)
+    if len(unsampled):
+        unsampled_rows = devices.to_host(rows)[unsampled]
+        values[unsampled] = sampled.rule(_rows_of(unsampled_rows, None, sampled.ensemble, sampled.device))
+    return groups.look_up(values)
 
 
 def apply_to_objects(
@@ -190,16 +190,14 @@ def apply_to_objects(
     device: str,
 ) -> Any:
     """Apply a function to the distinct rows of a chunk, and return the value of each object's row."""
-    rows, own = _distinct(block, dtype, tables)
-    return own.look_up(function(_rows_of(rows, None, numbering, device)))
+    rows, groups = _distinct(block, dtype, tables)
+    return groups.look_up(function(_rows_of(rows, None, numbering, device)))
 
 
-def apply_to_piece(
-    function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *given: Any
-) -> Any:
+def apply_to_piece(function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *args: Any) -> Any:
     """Return the result of a function of a piece; rows are returned in host memory, because the caller has no GPU."""
-    found = function(_rows_of(*piece, numbering, device), *given)
-    return _rows_of(found.ensemble.codes, found.counts, numbering) if isinstance(found, Rows) else found
+    result = function(_rows_of(*piece, numbering, device), *args)
+    return _rows_of(result.ensemble.codes, result.counts, numbering) if isinstance(result, Rows) else result
 
 
 def on_gpu(piece: Distinct) -> Distinct:
@@ -215,8 +213,8 @@ def on_gpu(piece: Distinct) -> Distinct:
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return, for each object of a chunk, the row of ``values`` that belongs to the core group of the object."""
-    rows, own = _distinct(block, dtype, tables)
-    return own.look_up(values[_found(rows, groups)])
+    rows, groups_of_chunk = _distinct(block, dtype, tables)
+    return groups_of_chunk.look_up(values[_find_in(rows, groups)])
 
 
 def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -230,7 +228,7 @@ def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndar
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
     """Run an estimator on the GPU of this worker; return its results in host memory, and its warnings."""
-    given = estimator.get_params(deep=False)
+    parameters = estimator.get_params(deep=False)
 
     def work() -> None:
         partition = estimator._learn(parts, _rows_of(*rows, numbering, "cuda"), None)
@@ -238,8 +236,8 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
 
     with checks.recorded() as warned:
         estimator._within_memory(work, *rows.codes.shape)
-    found = {name: value for name, value in vars(estimator).items() if name not in given}
-    return found, list(warned)
+    attributes = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    return attributes, list(warned)
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

@@ -669,7 +669,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
                 "whose leaves are the rows of reduction_.ensemble."
             )
         if self._objects is None:
-            self._objects = partition.of_objects(devices.to_host(self.reduction_.row_of))
+            self._objects = partition.expand(devices.to_host(self.reduction_.row_of))
         return self._objects
 
     @property

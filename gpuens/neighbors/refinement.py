@@ -177,17 +177,17 @@ class _LabelModel:
         """Return log2-likelihoods (G, k) of the rows in the classes, and τ (1,), both on the device."""
         rows, xp, device = self.rows, self.rows.xp, self.rows.device
         shares = sum_memberships(memberships, self.members, self.starts, 2.0**self.places, device=device)
-        known, _ = label_correspondences(rows.codes, rows.offsets, shares, device=device)
-        weight = devices.to_host(known) * 2.0**-self.places
+        sums, _ = label_correspondences(rows.codes, rows.offsets, shares, device=device)
+        weight = devices.to_host(sums) * 2.0**-self.places
         theta = np.maximum(self.labels.distributions(weight), FLOOR)
         table = logarithms(theta)
         residuals = table - np.repeat(np.add.reduceat(theta * table, rows.offsets[:-1]), np.diff(rows.offsets), axis=0)
-        alone = math.fsum((weight * residuals * residuals).flat)
-        together = sum_squares(
+        independent = math.fsum((weight * residuals * residuals).flat)
+        joint = sum_squares(
             rows.row_lookups(residuals), shares, 2.0 ** (self.square_places - self.places), device=device,
         )  # fmt: skip
         # without residuals, copies cannot be told from independent clusterings: together they count as one
-        tau = alone / xp.maximum(together * 2.0**-self.square_places, SMALLEST)
+        tau = independent / xp.maximum(joint * 2.0**-self.square_places, SMALLEST)
         tau = xp.minimum(xp.maximum(tau, 1 / rows.n_clusterings), 1.0)
         return rows.row_lookups(table), tau
 

@@ -101,8 +101,7 @@ class OrderedColumns:
     order: np.ndarray  # (k,), the column of the function for each column of the values
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        ordered: np.ndarray = _in_order(self.function(rows), self.order)
-        return ordered
+        return _in_order(self.function(rows), self.order)
 
 
 def _extended(numbers: np.ndarray, n: int) -> np.ndarray:
@@ -113,7 +112,7 @@ def _extended(numbers: np.ndarray, n: int) -> np.ndarray:
 def _in_order(values: Any, order: np.ndarray) -> Any:
     """Return arrays (…, ≥ k), alone or in a list, with the first k columns in another order."""
     if isinstance(values, list):
-        return [_in_order(own, order) for own in values]
+        return [_in_order(array, order) for array in values]
     return values[..., _extended(order, values.shape[-1])]
 
 
@@ -142,11 +141,11 @@ class MostSimilar:
         step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
         labels = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            sums = self.sums(rows.take(some))[:, largest_first]
+            piece = slice(start, start + step)
+            sums = self.sums(rows.take(piece))[:, largest_first]
             if self.by == "mean":
                 sums /= self.members[largest_first]
-            labels[some] = largest_first[sums.argmax(axis=1)]
+            labels[piece] = largest_first[sums.argmax(axis=1)]
         return labels
 
 
@@ -158,8 +157,7 @@ def shares_of(sums: np.ndarray) -> np.ndarray:
     [[0.75, 0.25], [0.5, 0.5]]
     """
     total = sums.sum(axis=1, keepdims=True)
-    shares: np.ndarray = np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / sums.shape[1])
-    return shares
+    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / sums.shape[1])
 
 
 class Partitioner:
@@ -260,7 +258,7 @@ class Partitioner:
         similarity : Similarity or None
             Of a kind in `takes`; None for a partitioner of labels alone. ``similarity.tile(rows, start, stop)``
             (stop - start, G) has the similarities of objects with rows start … stop - 1 to those of all rows,
-            ``similarity.of_equal_rows(rows)`` (G,) those of two objects of one row, and
+            ``similarity.self_similarities(rows)`` (G,) those of two objects of one row, and
             ``similarity.sums(rows, labels)`` is a function of rows that returns `Similarity.scale` times their summed
             similarity to each cluster, (G, k). Those of clusters also have ``times(table)``, S T for T (N_c, k).
         rows : Rows

@@ -99,10 +99,10 @@ class MetaClusters(Partitioner):
         settings: dict[str, Any] = {"imbalance": self.imbalance, "random_state": self.random_state}
         if self.cut == "normalized":
             settings = {"cut": partial(normalized_cut, n_init=self.n_init, random_state=self.random_state)}
-        found = meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
-        if self.others == "similarity" and found.labels is not None:
-            found.rule = None
-        return found
+        partition = meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
+        if self.others == "similarity" and partition.labels is not None:
+            partition.rule = None
+        return partition
 
 
 @takes_rng
@@ -165,12 +165,12 @@ class FirstChoice:
         step = _rows_at_once(self.n_clusters, rows.device)
         labels = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            associated = association(self.clusters, self.n_clusters, rows.take(some))
+            piece = slice(start, start + step)
+            associated = association(self.clusters, self.n_clusters, rows.take(piece))
             if self.in_use is None:
-                labels[some] = associated.argmax(axis=1)
+                labels[piece] = associated.argmax(axis=1)
             else:
-                labels[some] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
+                labels[piece] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
         return labels
 
     def among(self, labels: np.ndarray) -> "FirstChoice":
@@ -200,29 +200,28 @@ def _meta_clusters(
 ) -> np.ndarray:
     """Return the meta-cluster of each cluster (N_c,), -1 for clusters without objects."""
     _check_n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
-    there = np.flatnonzero(objects_in)
+    in_use = np.flatnonzero(objects_in)
 
     def among_them(start: int, stop: int) -> np.ndarray:
         if callable(similarities):
-            rows = [similarities(c, c + 1)[0] for c in there[start:stop].tolist()]
-            return np.array(rows)[:, there]
-        return similarities[there[start:stop]][:, there]
+            rows = [similarities(c, c + 1)[0] for c in in_use[start:stop].tolist()]
+            return np.array(rows)[:, in_use]
+        return similarities[in_use[start:stop]][:, in_use]
 
     meta = np.full(len(objects_in), -1, dtype=np.int64)
-    everywhere = len(there) == len(objects_in)
-    meta[there] = cut(similarities if everywhere else among_them, objects_in[there], n_clusters)
+    everywhere = len(in_use) == len(objects_in)
+    meta[in_use] = cut(similarities if everywhere else among_them, objects_in[in_use], n_clusters)
     return meta
 
 
 def association(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:
     """Return the association of each row with each meta-cluster, (G, k) float64, host."""
     table = np.zeros((len(clusters), n_clusters))
-    known = np.flatnonzero(clusters >= 0)
-    table[known, clusters[known]] = 1.0
+    in_use = np.flatnonzero(clusters >= 0)
+    table[in_use, clusters[in_use]] = 1.0
     # counts are divided only once, so that equal shares have the same bits
     shared = devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
-    associated: np.ndarray = shared / np.maximum(table.sum(axis=0), 1.0)
-    return associated
+    return shared / np.maximum(table.sum(axis=0), 1.0)
 
 
 def shares(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:

@@ -143,15 +143,14 @@ def metis(
     )
     limited = limit_to_a_part(weights, n_parts).astype(integer)
     for recursive in (False, True):
-        found = _call_metis(
+        cut = _call_metis(
             pymetis.part_graph, n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
         )
-        labels = np.array(found.vertex_part, dtype=np.int64)
+        labels = np.array(cut.vertex_part, dtype=np.int64)
         if np.bincount(labels, minlength=n_parts).all():
             break
     cpu.fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
-    numbered: np.ndarray = by_first_row(labels)
-    return numbered
+    return by_first_row(labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,13 +246,13 @@ class BipartiteMETIS(METIS):
 
         if n_clusters == len(rows):  # METIS's cut would have parts that hold only clusters and no rows
             return Partition.of_labels(np.arange(n_clusters))
-        there = rows.cluster_sizes() > 0
-        edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, there]
+        in_use = rows.cluster_sizes() > 0
+        edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, in_use]
         weights = np.concatenate([rows.counts, np.ones(edges.shape[1], dtype=np.int64)])
         parts = self._cut(block_array([[None, edges], [edges.T, None]]), weights, n_clusters)
-        found = Partition.of_labels(by_first_row(parts[: len(rows)]))
-        checks.warn_of_fewer(found.n_clusters, n_clusters)
-        return found
+        partition = Partition.of_labels(by_first_row(parts[: len(rows)]))
+        checks.warn_of_fewer(partition.n_clusters, n_clusters)
+        return partition
 
 
 # --- the package ------------------------------------------------------------------------------------------------------
@@ -278,21 +277,20 @@ def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
     ``n_edges`` counts each edge in both directions; None is a complete graph.
     """
     if n_edges is None:
-        what, needed = "all pairs", (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n
+        edges, needed = "all pairs", (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n
     else:
-        what, needed = f"{n_edges // 2} edges", BYTES_PER_EDGE * n_edges
+        edges, needed = f"{n_edges // 2} edges", BYTES_PER_EDGE * n_edges
     checks.check_memory(
         needed,
         devices.memory_budget(),
-        f"METIS holds {what} of {n:,} vertices, which",
+        f"METIS holds {edges} of {n:,} vertices, which",
         "work on a sample, reduction=Sample(…)",
     )
 
 
 def _rows_of(similarities: Any, n: int) -> RowsOf:
     if callable(similarities):
-        rows: RowsOf = similarities
-        return rows
+        return similarities
     _check_shape(np.shape(similarities), (n, n))
     return lambda start, stop: similarities[start:stop]
 
@@ -314,7 +312,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
         stop = min(start + BLOCK, n)
         rows = np.ascontiguousarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
-        _refuse_negative(rows, lambda at: divmod(at, n), start)
+        _refuse_negative(rows, lambda place: divmod(place, n), start)
         cpu.append_edges(start, rows, starts, columns, edges)
     return starts, columns[: starts[n]], edges[: starts[n]]
 
@@ -324,11 +322,11 @@ def _sparse_edges(similarities: Any, n: int) -> Edges:
     from scipy.sparse import coo_array
 
     _check_shape(similarities.shape, (n, n))
-    given = coo_array(similarities)
-    row, column, values = given.row, given.col, given.data.astype(np.float64)
-    _refuse_negative(values, lambda at: (int(row[at]), int(column[at])))
-    kept = (row != column) & (values > 0)
-    graph = coo_array((values[kept], (row[kept], column[kept])), shape=(n, n)).tocsr()
+    matrix = coo_array(similarities)
+    row, column, values = matrix.row, matrix.col, matrix.data.astype(np.float64)
+    _refuse_negative(values, lambda place: (int(row[place]), int(column[place])))
+    is_edge = (row != column) & (values > 0)
+    graph = coo_array((values[is_edge], (row[is_edge], column[is_edge])), shape=(n, n)).tocsr()
     graph.sort_indices()
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
 
@@ -339,19 +337,19 @@ def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]]
     Rows are counted from ``start``.
     """
     if values.size and not (values.min() >= 0 and values.max() < np.inf):
-        at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
-        i, j = place(at)
+        first = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
+        i, j = place(first)
         raise ValueError(
-            f"similarities must be finite and at least 0, but that of {start + i} and {j} is {values.ravel()[at]}."
+            f"similarities must be finite and at least 0, but that of {start + i} and {j} is {values.ravel()[first]}."
         )
 
 
 def _refuse_asymmetry(starts: np.ndarray, columns: np.ndarray, edges: np.ndarray) -> None:
-    i, j, there, back = cpu.symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
+    i, j, forward, backward = cpu.symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
-            f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
-            "(S + S.T) / 2."
+            f"similarities must be symmetric, but that of {i} to {j} is {forward} and that of {j} to {i} is "
+            f"{backward}; pass (S + S.T) / 2."
         )
 
 
@@ -426,20 +424,19 @@ def check_vertex_weights(values: Any) -> np.ndarray:
         raise ValueError(
             f"weights must be whole numbers, one per vertex, but have shape {array.shape} and dtype {array.dtype}."
         )
-    whole = array.astype(np.int64)
-    if whole.min() < 1:  # also catches unsigned weights beyond int64
-        raise ValueError(f"weights must be whole numbers of at least 1, but {array[whole.argmin()]} was found.")
-    return whole
+    integers = array.astype(np.int64)
+    if integers.min() < 1:  # also catches unsigned weights beyond int64
+        raise ValueError(f"weights must be whole numbers of at least 1, but {array[integers.argmin()]} was found.")
+    return integers
 
 
-def scaled_weights(weights: np.ndarray, most: int) -> np.ndarray:
-    """Return whole weights ≥ 1 whose sum is about ``most`` at most: the given ones, or divided by a power of 2."""
+def scaled_weights(weights: np.ndarray, largest_total: int) -> np.ndarray:
+    """Return whole weights ≥ 1, divided by a power of 2 if their sum is above about ``largest_total``."""
     total = sum(weights.tolist())
-    if total <= most:
+    if total <= largest_total:
         return weights
-    power = 2.0 ** (-(-total // most) - 1).bit_length()
-    scaled: np.ndarray = np.maximum(np.rint(weights / power), 1).astype(np.int64)
-    return scaled
+    power = 2.0 ** (-(-total // largest_total) - 1).bit_length()
+    return np.maximum(np.rint(weights / power), 1).astype(np.int64)
 
 
 def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
@@ -456,5 +453,4 @@ def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
         if weight <= limit:
             break
         rest -= weight
-    limited: np.ndarray = np.minimum(weights, limit)
-    return limited
+    return np.minimum(weights, limit)

@@ -124,19 +124,19 @@ class ROCK(Partitioner):
         if threshold is None:
             threshold = min(similarity.results.get("threshold", 0.5), LARGEST_THETA)
         links_of, unit = similarity.links(rows)
-        found = rock(links_of, rows.counts, n_clusters, threshold)
-        merges = found._replace(goodness=found.goodness * unit)
-        return Partition.of_labels(found.labels, merges=merges, threshold=threshold)
+        rock_merges = rock(links_of, rows.counts, n_clusters, threshold)
+        merges = rock_merges._replace(goodness=rock_merges.goodness * unit)
+        return Partition.of_labels(rock_merges.labels, merges=merges, threshold=threshold)
 
 
 def check_theta(theta: Any) -> float:
     """Return the checked θ of ROCK's goodness; a θ near 1 would make the denominators 0."""
-    found = checks.check_number(theta, "theta")
-    if not 0.0 <= found <= LARGEST_THETA:
+    number = checks.check_number(theta, "theta")
+    if not 0.0 <= number <= LARGEST_THETA:
         raise ValueError(
-            f"theta must be from 0 to {LARGEST_THETA}, because at 1 every goodness is infinite, but is {found}."
+            f"theta must be from 0 to {LARGEST_THETA}, because at 1 every goodness is infinite, but is {number}."
         )
-    return found
+    return number
 
 
 def links_fit(n_rows: int, n_objects: int) -> None:
@@ -151,8 +151,8 @@ def links_fit(n_rows: int, n_objects: int) -> None:
 
 def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
-    for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # final, because merges are read in reverse order
+    for kept_cluster, absorbed_cluster in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
+        cluster[absorbed_cluster] = cluster[kept_cluster]  # final, because merges are read in reverse order
     return np.unique(cluster, return_inverse=True)[1]
 
 

@@ -91,17 +91,17 @@ class Problem:
             soft, weights = devices.to_host(ensemble.soft_on(self.device)), self.weights[:, None]
             reached = 0
             for m, (first, last) in enumerate(pairwise(ensemble.soft_offsets.tolist())):
-                own = np.ascontiguousarray(soft[:, first:last])
-                gram = own.T @ (weights * own)
+                columns = np.ascontiguousarray(soft[:, first:last])
+                gram = columns.T @ (weights * columns)
                 gram = (gram + gram.T) / 2
                 self.gram_starts[n_labels + m] = reached
-                self.held[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * own).sum(axis=0)
+                self.held[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * columns).sum(axis=0)
                 reached += gram.size
                 grams.append(gram.ravel())
         self.grams = np.concatenate(grams)
 
-    def memberships(self, table: np.ndarray, some: slice) -> Any:
-        return memberships_of(self.ensemble, table, some, self.device)
+    def memberships(self, table: np.ndarray, piece: slice) -> Any:
+        return memberships_of(self.ensemble, table, piece, self.device)
 
     def _pairs_pay(self) -> bool:
         """Return whether products with the table of all pairs of clusters cost less than reading all rows."""
@@ -117,22 +117,22 @@ class Problem:
         labelled = np.add.reduceat(shared, first, axis=1)  # labelled objects of each cluster in each clustering
         if (labelled == shared.diagonal()[:, None]).all():
             return shared.astype(np.float64)
-        gone = shared.diagonal()[:, None] - labelled
+        missing = shared.diagonal()[:, None] - labelled
         in_both = np.add.reduceat(labelled, first, axis=0)
         in_one = in_both.diagonal()
         neither = self.n_objects - in_one[:, None] - in_one + in_both
-        return np.block([[shared, gone], [gone.T, neither]]).astype(np.float64)
+        return np.block([[shared, missing], [missing.T, neither]]).astype(np.float64)
 
     def products_of(self, table: np.ndarray) -> np.ndarray:
         """Return A_hᵀ M of all clusterings (N_c, k), host, for M = A S / r."""
         if self.pairs is None:
-            return self.products(lambda some: self.memberships(table, some), float(table.max()))
+            return self.products(lambda piece: self.memberships(table, piece), float(table.max()))
         sizes = np.diff(self.bounds)
         means = np.add.reduceat(table, self.bounds[:-1], axis=0) / sizes[:, None]
-        found = _times(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
-        found /= self.ensemble.n_clusterings
-        known, unknown = np.split(found, [len(table)])
-        return known + np.repeat(unknown / self.k_h[:, None], sizes, axis=0) if len(unknown) else known
+        products = _times(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
+        products /= self.ensemble.n_clusterings
+        of_labels, of_missing = np.split(products, [len(table)])
+        return of_labels + np.repeat(of_missing / self.k_h[:, None], sizes, axis=0) if len(of_missing) else of_labels
 
     def settled(self, change: np.ndarray, tol: float) -> bool:
         """Return whether this change of the table changes no membership by more than ``tol``.
@@ -154,24 +154,24 @@ class Problem:
         """
         ensemble, device, k = self.ensemble, self.device, self.n_clusters
         codes, offsets = ensemble.codes_on(device), ensemble.offsets
-        known = np.zeros((int(offsets[-1]), k), dtype=np.int64)
-        unknown = np.zeros((len(offsets) - 1, k), dtype=np.int64)
+        of_labels = np.zeros((int(offsets[-1]), k), dtype=np.int64)
+        of_missing = np.zeros((len(offsets) - 1, k), dtype=np.int64)
         soft = np.zeros((int(ensemble.soft_offsets[-1]), k))
         unit = 2.0 ** (math.frexp(largest * self.n_objects)[1] - 62)
-        for some in self.blocks:
-            values = membership_of(some) * self.counts[some]
+        for piece in self.blocks:
+            values = membership_of(piece) * self.counts[piece]
             if len(soft):
-                sums = soft_correspondences(ensemble.soft_on(device)[some], values, BLOCK_ROWS, device=device)
+                sums = soft_correspondences(ensemble.soft_on(device)[piece], values, BLOCK_ROWS, device=device)
                 for of_block in devices.to_host(sums):
                     soft += of_block
-            if len(unknown):
+            if len(of_missing):
                 values /= unit
-                whole = self.xp.rint(values, out=values).astype(np.int64)
-                found = label_correspondences(some_rows(codes, some), offsets, whole, device=device)
-                for total, of_block in zip((known, unknown), found, strict=True):
+                units = self.xp.rint(values, out=values).astype(np.int64)
+                sums_of_piece = label_correspondences(some_rows(codes, piece), offsets, units, device=device)
+                for total, of_block in zip((of_labels, of_missing), sums_of_piece, strict=True):
                     total += devices.to_host(of_block)
-        shared = unknown * unit / self.k_h[: len(unknown), None]
-        return np.concatenate([known * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
+        shared = of_missing * unit / self.k_h[: len(of_missing), None]
+        return np.concatenate([of_labels * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
 
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
         """Return the table in which each cluster outside the mask ``unless`` has the mean row of its clustering."""
@@ -183,9 +183,9 @@ class Problem:
 
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
         """Return the table after steps of eq 10 on all S_h with a fixed M."""
-        then = table.copy()
-        cpu.step_correspondences(self.terms, products, then, cpu.Stepping(tol, n_steps, VANISHED))
-        return self.filled(then, self.there)
+        stepped = table.copy()
+        cpu.step_correspondences(self.terms, products, stepped, cpu.Stepping(tol, n_steps, VANISHED))
+        return self.filled(stepped, self.there)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
         """Return eq 3 for M = A S / r, where Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
@@ -233,10 +233,10 @@ def first_tables(
         yield problem.filled(by_lot, problem.there)
 
 
-def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
-    """Return labels of the rows ``some`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
-    own = labels[some, None]
-    return xp.where(own < 0, 1.0 / k, (own == xp.arange(k)).astype(np.float64))
+def _members(xp: Any, labels: Any, k: int, piece: slice) -> Any:
+    """Return labels of the rows ``piece`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
+    piece_labels = labels[piece, None]
+    return xp.where(piece_labels < 0, 1.0 / k, (piece_labels == xp.arange(k)).astype(np.float64))
 
 
 def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
@@ -244,10 +244,10 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     if init == "kmeans":
         rows = Rows.of(ensemble, problem.weights, problem.device).hardened()
-        some = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
-        found = label_kmeans(some, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
-        assert found.rule is not None
-        return xp.asarray(found.labels if some is rows else found.rule(rows))
+        sample = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
+        partition = label_kmeans(sample, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
+        assert partition.rule is not None
+        return xp.asarray(partition.labels if sample is rows else partition.rule(rows))
     codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
@@ -259,6 +259,6 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 
 def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
-    found = np.zeros(table.shape)
-    cpu.add_products(pairs, table, found)
-    return found
+    products = np.zeros(table.shape)
+    cpu.add_products(pairs, table, products)
+    return products

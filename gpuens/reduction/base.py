@@ -140,8 +140,8 @@ class Reduction:
         """
         if not self.rows_decide:
             return np.full(len(rows), -1)
-        known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
-        places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
+        sorted_rows, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
+        places = devices.to_host(find_rows(rows.codes, sorted_rows.codes_on(rows.device), device=rows.device))
         return places if row_of is None else np.where(places < 0, -1, row_of[places])
 
 
@@ -151,11 +151,11 @@ class Reducer(Protocol):
     def reduce(self, rows: Rows, /) -> Reduction: ...
 
 
-def check_reduced(found: Any, reduction: Any) -> Reduction:
+def check_reduced(reduced: Any, reduction: Any) -> Reduction:
     """Return the result of a reduction; raise TypeError if it is no `Reduction`."""
-    if not isinstance(found, Reduction):
+    if not isinstance(reduced, Reduction):
         raise TypeError(
-            f"reduction {checks.shown(reduction)} gave {checks.shown(found)}, but reduce(rows) must return a "
+            f"reduction {checks.shown(reduction)} gave {checks.shown(reduced)}, but reduce(rows) must return a "
             "gpuens.Reduction."
         )
-    return found
+    return reduced

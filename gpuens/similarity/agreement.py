@@ -78,8 +78,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     largest = with_others.max()
     if not largest > 0:  # there is a single clustering, or no two clusterings agree
         return np.ones(rows.n_clusterings)
-    weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
-    return weights
+    return np.maximum(with_others / largest, LEAST) ** beta
 
 
 class Linked(Diagonal):

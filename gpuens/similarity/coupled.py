@@ -112,10 +112,10 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
         return [couple(j) for j in range(start, stop)]
 
-    held = 24 * rows.n_clusters * int(np.diff(offsets).max())  # bytes per thread
-    in_threads = devices.n_threads() * held <= SHARE_OF_BUDGET * devices.memory_budget()
-    found = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
-    return Blocks([matrix for some in found for matrix in some])
+    thread_bytes = 24 * rows.n_clusters * int(np.diff(offsets).max())  # bytes per thread
+    in_threads = devices.n_threads() * thread_bytes <= SHARE_OF_BUDGET * devices.memory_budget()
+    parts = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
+    return Blocks([matrix for part in parts for matrix in part])
 
 
 def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
@@ -138,15 +138,14 @@ def _coupled(
     device: str = "cpu",
 ) -> np.ndarray:
     """Return the CCSC (k_j, k_j) of clustering j from its intersections (N_c, k_j) with all clusters."""
-    own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
-    spread = np.ascontiguousarray(table / np.maximum(own, 1))
-    others = shares_of.copy()
-    others[j] = 0.0
-    inter = relative_similarities(spread, offsets, others / others.sum(), device=device)
-    product = own[:, None] * own
-    intra = product / np.maximum(own[:, None] + own + product, 1)
-    coupled: np.ndarray = intra * devices.to_host(inter)
-    return coupled
+    own_sizes = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
+    spread = np.ascontiguousarray(table / np.maximum(own_sizes, 1))
+    other_shares = shares_of.copy()
+    other_shares[j] = 0.0
+    inter = relative_similarities(spread, offsets, other_shares / other_shares.sum(), device=device)
+    product = own_sizes[:, None] * own_sizes
+    intra = product / np.maximum(own_sizes[:, None] + own_sizes + product, 1)
+    return intra * devices.to_host(inter)
 
 
 def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:

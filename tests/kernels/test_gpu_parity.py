@@ -478,7 +478,7 @@ def mapping(case: Case) -> None:
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:
-        return reference_sets(points_of(x, n, device), n_neighbors, device=device).of(0, n)
+        return reference_sets(points_of(x, n, device), n_neighbors, device=device).nearest(0, n)
 
     def mapped(device: str) -> Any:
         coefficients = mapping_coefficients(case.ensemble, x, n_neighbors, device=device)

@@ -589,9 +589,9 @@ def test_coupled_blocks(scratch, device, step_bytes):
 def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, step_bytes):
     """The features lie on a grid, so that many distances are equal or zero."""
     ens, x = ensemble(n, dtype), np.random.default_rng(15).integers(0, 4, (n, 2)).astype(float)
-    xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).of(0, n)
+    xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).nearest(0, n)
     step_bytes(scratch)
-    found = reference_sets(xp.asarray(x), n_neighbors, device=device).of(0, n)
+    found = reference_sets(xp.asarray(x), n_neighbors, device=device).nearest(0, n)
     for of_device, of_cpu in zip(found, expected, strict=True):
         np.testing.assert_array_equal(on_host(of_device), of_cpu)
     slots = mapping.coefficients(*found, ens.codes_on(device), ens.offsets, device=device)
@@ -1285,7 +1285,7 @@ def test_centers_are_sums_in_fixed_point():
     """All sums are of integers, so that the order in which blocks of a GPU add cannot change the centers."""
     transfer_cut = sys.modules["gpuens.partition.transfer_cut"]
     ens, rng = ensemble(300), np.random.default_rng(18)
-    rule = transfer_cut.NearestCenter.to(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
+    rule = transfer_cut.NearestCenter.of_centers(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
     expected = transfer_cut._sums_of_points(Rows(ens, device="cpu"), rule)
     with emulator.recorded() as launches:
         found = transfer_cut._sums_of_points(Rows(ens, device="emulated"), rule)

@@ -47,11 +47,11 @@ def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.
     sums exactly, so that a similarity is rounded only once.
     """
     codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
-    one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
+    single_code, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
     dtype = similarity.weights.dtype if float(rows.n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
     weights = np.zeros((2, n_clusters + n_clusterings), dtype=dtype)
     weights[0, :n_clusters], weights[1, n_clusters:] = similarity.weights, similarity.of_clusterings
-    codes = xp.concatenate([codes, xp.where(labelled, one, missing).astype(codes.dtype)], axis=1)
+    codes = xp.concatenate([codes, xp.where(labelled, single_code, missing).astype(codes.dtype)], axis=1)
     offsets = np.concatenate([rows.offsets, n_clusters + 1 + np.arange(n_clusterings)])
     return Rows.of_codes(codes, offsets, rows.counts, rows.device), weights
 
@@ -68,11 +68,11 @@ def bounding_weights_of_ratio(weights: np.ndarray, n_clusterings: int) -> np.nda
 
 
 def merge_affinities(
-    affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most: int, *, device: str
+    affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most_pairs: int, *, device: str
 ) -> None:
     """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the pairs of `merge_histograms`."""
     kernels.launch(
-        "merge_affinities", kernels.blocks(most * affinities.shape[1], 256), 256,
+        "merge_affinities", kernels.blocks(most_pairs * affinities.shape[1], 256), 256,
         (kept, absorbed, n_pairs, n_merges, affinities.shape[1], affinities),
         device=device,
     )  # fmt: skip

@@ -29,8 +29,8 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-LEAST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
-MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
+SMALLEST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
+LARGEST_WEIGHT = 1e150  # largest weight whose products do not overflow
 
 
 def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
@@ -96,25 +96,25 @@ def refuse_too_many(rows: Rows, kind: str) -> None:
 
 def _refuse_extreme(weights: np.ndarray) -> None:
     """Raise ValueError for cluster weights with which similarities or their bounds would overflow or become 0."""
-    least, most = weights.min(), weights.max()
-    if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
+    smallest, largest = weights.min(), weights.max()
+    if not SMALLEST_WEIGHT <= smallest <= largest <= LARGEST_WEIGHT:
+        extreme = largest if smallest >= SMALLEST_WEIGHT else smallest
         raise ValueError(
-            f"weights differ too much for average linkage: that of a cluster would be "
-            f"{most if least >= LEAST_WEIGHT else least:.3g}, and must be from {LEAST_WEIGHT} to {MOST_WEIGHT}; leave "
-            "out the clusterings that are to count so little."
+            f"weights differ too much for average linkage: that of a cluster would be {extreme:.3g}, and must be from "
+            f"{SMALLEST_WEIGHT} to {LARGEST_WEIGHT}; leave out the clusterings that are to count so little."
         )
 
 
 @contextmanager
 def _reports(total: int, description: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a call that reports how much of ``total`` is done."""
-    with progress.bar(total=total, description=description) as shown:
-        done = 0
+    with progress.bar(total=total, description=description) as bar:
+        n_reported = 0
 
         def report(n: int) -> None:
-            nonlocal done
-            shown.update(n - done)
-            done = n
+            nonlocal n_reported
+            bar.update(n - n_reported)
+            n_reported = n
 
         yield report
 
@@ -124,10 +124,10 @@ def _reports(total: int, description: str) -> Iterator[Callable[[int], None]]:
 
 def _link_diagonal(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     _refuse_extreme(similarity.weights)
-    leaves = None if similarity.whole else equal_leaves(rows, similarity.weights)
+    leaves = None if similarity.integral else equal_leaves(rows, similarity.weights)
     if leaves is not None:
-        rows = rows.take(leaves.first, leaves.of_sums(rows.counts))
-    if few_rows.suits(rows, similarity.whole):
+        rows = rows.take(leaves.first, leaves.sum(rows.counts))
+    if few_rows.suits(rows, similarity.integral):
         dendrogram = few_rows.link(rows, similarity, work)
     else:
         rows, similarity = without_singletons(rows, similarity)

@@ -23,12 +23,12 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
     return chunks, _parts(starts[chunks], TABLE // (cpu.LANES * itemsize), 1)
 
 
-def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
+def _parts(starts: np.ndarray, largest_part: int, fewest_clusterings: int) -> np.ndarray:
     bounds = [0]
     for m in range(1, len(starts)):
         begin = bounds[-1]
-        too_large = m - begin > cpu.BYTE or starts[m] - starts[begin] > most
-        if too_large and m - 1 >= begin + least:
+        too_large = m - begin > cpu.BYTE or starts[m] - starts[begin] > largest_part
+        if too_large and m - 1 >= begin + fewest_clusterings:
             bounds.append(m - 1)
     return np.array([*bounds, len(starts) - 1])
 

@@ -93,8 +93,8 @@ def bytes_of_tiles(codes: np.ndarray, n_clusters: int) -> int:
     n_rows, n_clusterings = map(int, codes.shape)
     tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // GROUP + n_clusters
     ceilings = (GROUP + 1) * tiles
-    seen = 4 * (devices.n_threads() + 1)
-    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen + FOLLOWER) + ceilings
+    seen_bytes = 4 * (devices.n_threads() + 1)
+    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen_bytes + FOLLOWER) + ceilings
 
 
 # --- a table of all pairs ---------------------------------------------------------------------------------------------

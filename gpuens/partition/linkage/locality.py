@@ -46,8 +46,8 @@ def _points_of_clusters(codes: Any, offsets: np.ndarray, clusters: Any, device: 
         points = _points(codes, offsets, clusters, device)
         points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
         # whole numbers: their largest is then found once, not for each dimension
-        whole, unit = fixed_point(points, len(points), device=device)
-        sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(whole.T)]
+        integers, unit = fixed_point(points, len(points), device=device)
+        sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(integers.T)]
         clusters = xp.stack(sums, axis=1) / sizes[:, None] * unit
     return clusters
 
@@ -69,8 +69,8 @@ def _halved(points: Any, device: str) -> Any:
     points = xp.concatenate([points, points[-1:]])
     for level in range(depth):
         parts = order.reshape(2**level, -1)
-        some = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
-        widest = some.var(axis=1).argmax(axis=1)
+        samples = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
+        widest = samples.var(axis=1).argmax(axis=1)
         order = _sorted(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
     return order[order < n]
 

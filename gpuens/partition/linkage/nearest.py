@@ -83,13 +83,13 @@ class NearestIndex:
         cpu.lay_out_tiles(np.ascontiguousarray(codes.T), self.tiled)
         self.comparisons = 0
 
-    def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
+    def search(self, queries: np.ndarray, component: np.ndarray, floors: np.ndarray, lists: Shortlists) -> None:
         """Rebuild the list of each row in ``queries`` from the rows of all components except its own.
 
         ``component`` (G,) int64 names the component of each row. The list of query i has only rows at least as similar
-        as ``least[i]``, so that bounds can exclude tiles from the beginning.
+        as ``floors[i]``, so that bounds can exclude tiles from the beginning.
         """
-        self.comparisons += cpu.nearest_rows(self.tiled, queries, least, component, lists)
+        self.comparisons += cpu.nearest_rows(self.tiled, queries, floors, component, lists)
 
 
 @kernels.primitive
@@ -111,11 +111,11 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
     lists = Shortlists.empty(n_rows, n_listed, index.device)
     component = xp.arange(n_rows)
     at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
-    with progress.bar(total=n_rows, description="nearest rows") as shown:
+    with progress.bar(total=n_rows, description="nearest rows") as bar:
         for start in range(0, n_rows, at_once):
             queries = index.order[start : start + at_once]  # adjacent rows are similar
             index.search(queries, component, xp.zeros(len(queries)), lists)
-            shown.update(len(queries))
+            bar.update(len(queries))
     return lists
 
 
@@ -161,7 +161,7 @@ class KernelIndex:
         weight = kernels.c_name(self.cluster_weights.dtype)
         return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": weight, "PLANES": str(self.sum_bits)}
 
-    def search(self, queries: Any, component: Any, least: Any, lists: Shortlists) -> None:
+    def search(self, queries: Any, component: Any, floors: Any, lists: Shortlists) -> None:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
         _, row_words, _, per_word = self.tiles.shape
@@ -173,7 +173,7 @@ class KernelIndex:
         to_score = n_clusterings * self.scale * (1.0 - 1e-9)
         kernels.launch(
             "nearest_rows", n_blocks, 32 * WARPS,
-            (queries, least, len(queries), self.codes.T, self.tiles.view(np.uint32), self.present, self.offsets,
+            (queries, floors, len(queries), self.codes.T, self.tiles.view(np.uint32), self.present, self.offsets,
              self.cluster_weights, self.units, self.sizes, component,
              _component_of_parts(component[self.order], cpu.TILE_ROWS),
              self.order, np.float64(to_score), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(room),
@@ -200,12 +200,14 @@ def _tiles(codes: Any, order: Any) -> Any:
     tiles = np.full_like(codes, missing, order="C", shape=shape)
     columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * cpu.TILE_ROWS))
     for first in range(0, n_clusterings, COLUMNS):
-        some = codes.T[first : first + COLUMNS]
-        columns[: len(some), :n_rows] = some[:, order]
-        columns[len(some) :] = missing
-        words = slice(first // per_word, -(-(first + len(some)) // per_word))
-        own = columns[: (words.stop - words.start) * per_word].reshape(-1, per_word, n_tiles, cpu.TILE_ROWS)
-        tiles[:, words] = own.transpose(2, 0, 3, 1)
+        labels = codes.T[first : first + COLUMNS]
+        columns[: len(labels), :n_rows] = labels[:, order]
+        columns[len(labels) :] = missing
+        words = slice(first // per_word, -(-(first + len(labels)) // per_word))
+        words_of_columns = columns[: (words.stop - words.start) * per_word].reshape(
+            -1, per_word, n_tiles, cpu.TILE_ROWS
+        )
+        tiles[:, words] = words_of_columns.transpose(2, 0, 3, 1)
     return tiles
 
 

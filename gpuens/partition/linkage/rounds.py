@@ -120,7 +120,7 @@ class Scorer:
         """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
         raise NotImplementedError
 
-    def unite(self, pairs: Pairs, most: int, device: str) -> None:
+    def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
         """Add up what is kept of regions, for the pairs of `merge_histograms`."""
 
 
@@ -155,8 +155,8 @@ class GeneralScorer(Scorer):
             rounds.numbers, device=rounds.device,
         )  # fmt: skip
 
-    def unite(self, pairs: Pairs, most: int, device: str) -> None:
-        all_pairs.merge_affinities(self.weights, *pairs, most, device=device)
+    def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
+        all_pairs.merge_affinities(self.weights, *pairs, most_pairs, device=device)
 
 
 class ObservedScorer(Scorer):
@@ -234,12 +234,12 @@ class Rounds:
         """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
         self._take_first_listed(self.state.active, Count.ACTIVE)
-        with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+        with progress.bar(total=n_rows - 1, description="average linkage") as bar:
             self._look_up()
-            more = True
-            while more:
-                more = self.merge_reciprocal_pairs()
-                shown.update(self.counts[Count.MERGES] - merges)
+            may_merge = True
+            while may_merge:
+                may_merge = self.merge_reciprocal_pairs()
+                bar.update(self.counts[Count.MERGES] - merges)
                 merges = self.counts[Count.MERGES]
         parts = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
         kept, absorbed, heights, waits = (part[:merges] for part in parts)
@@ -289,21 +289,21 @@ class Rounds:
 
     def _merge_pairs(self, most_unknown: int) -> None:
         """Search for the nearest regions of at most ``most_unknown`` regions, merge all pairs, and look up lists."""
-        state, most = self.state, self.most
+        state, most_active = self.state, self.most
         unknown = state.unknown[:most_unknown]
-        self.scorer.search(unknown, state.active[:most], self)
+        self.scorer.search(unknown, state.active[:most_active], self)
         self._take_first_listed(unknown, Count.UNKNOWNS)
-        pair_up(state, most, device=self.device)
+        pair_up(state, most_active, device=self.device)
         self._swap()
-        merge_histograms(self.regions, *self.united, most // 2, device=self.device)
-        self.scorer.unite(self.united, most // 2, self.device)
-        find_heights(self.state, *self.united[2:], self.heights, most // 2, device=self.device)
-        update_lists(self.state, self.regions, self.scorer, self.lists, most, device=self.device)
+        merge_histograms(self.regions, *self.united, most_active // 2, device=self.device)
+        self.scorer.unite(self.united, most_active // 2, self.device)
+        find_heights(self.state, *self.united[2:], self.heights, most_active // 2, device=self.device)
+        update_lists(self.state, self.regions, self.scorer, self.lists, most_active, device=self.device)
         self._look_up()
 
     def _read_counts(self) -> list[int]:
         before, self.counts = self.counts, devices.to_host(self.state.counts)[: len(Count)].tolist()
-        self.work.add(*(self.counts[at] - before[at] for at in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
+        self.work.add(*(self.counts[count] - before[count] for count in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
         return self.counts
 
     def _rounds_with_room(self) -> int:
@@ -312,42 +312,45 @@ class Rounds:
         The unions of a round have at most as many entries as all active regions have now.
         """
         regions, capacity = self.regions, len(self.regions.clusters)
-        used: int = self.counts[Count.USED]
+        n_used: int = self.counts[Count.USED]
         entries: int = max(1, self.counts[Count.ENTRIES])
-        if used + entries > capacity:
+        if n_used + entries > capacity:
             affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
-            wanted = min((1 + UNATTENDED) * entries, affordable)
-            capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
+            enough = min((1 + UNATTENDED) * entries, affordable)
+            capacity, n_used = max(capacity, enough, 2 * entries + entries // 2), entries
             self.launched.clear()
             active = self.state.active[: self.counts[Count.ACTIVE]]
             self.regions = make_room(regions, active, capacity, device=self.device)
-        return min(UNATTENDED, (capacity - used) // entries)
+        return min(UNATTENDED, (capacity - n_used) // entries)
 
     def _choose_best_pair(self, active: Any) -> None:
         """Pair the two most similar regions, among regions whose nearest region is active."""
-        given = active, self.state.nearest, self.state.nearest_similarity
-        active, nearest, similarities = (devices.to_host(part) for part in given)
+        arrays = active, self.state.nearest, self.state.nearest_similarity
+        active, nearest, similarities = (devices.to_host(part) for part in arrays)
         paired = np.sort(active[np.isin(nearest[active], active)])
         if not len(paired):  # this means that a bound was too low; absorbed regions have no histogram to read
             raise RuntimeError(
                 f"average linkage found no nearest region for one of {len(active)} regions; please report this."
             )
         best = int(paired[similarities[paired].argmax()])
-        for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
-            self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
+        for region, partner in ((best, int(nearest[best])), (int(nearest[best]), best)):
+            self.state.nearest[region], self.state.nearest_similarity[region] = partner, float(similarities[best])
 
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
 
-def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float, *, device: str) -> None:
+def look_up(
+    state: State, regions: Regions, lists: Shortlists, most_active: int, nothing: float, *, device: str
+) -> None:
     """Find each UNKNOWN nearest region in the region's list, and record regions whose list does not decide it.
 
     A region has no nearest region if its list is empty and its bound is ``nothing``. This function also clears the
-    partners of the previous round, and counts the entries of active regions. At most ``most`` regions are active.
+    partners of the previous round, and counts the entries of active regions, of which there are at most
+    ``most_active``.
     """
     kernels.launch(
-        "look_up", kernels.blocks(most, 128), 128,
+        "look_up", kernels.blocks(most_active, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
          state.nearest_similarity, state.partner, state.unknown, *lists, state.counts),
         device=device, **ANY_WEIGHT,
@@ -370,25 +373,27 @@ def take_first_listed(
     )  # fmt: skip
 
 
-def pair_up(state: State, most: int, *, device: str) -> None:
+def pair_up(state: State, most_active: int, *, device: str) -> None:
     """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
 
-    At most ``most`` regions are active. The searches of this round are counted.
+    At most ``most_active`` regions are active. The searches of this round are counted.
     """
-    steps = min(32, -(-most // (CHAINED * PAIRING)))
+    steps = min(32, -(-most_active // (CHAINED * PAIRING)))
     kernels.launch(
-        "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
+        "pair_up", kernels.blocks(most_active, PAIRING * steps), PAIRING,
         (state.active, np.int32(steps), state.nearest, state.nearest_similarity, state.partner, state.into,
          state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
         device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
-def update_lists(state: State, regions: Regions, scorer: Scorer, lists: Shortlists, most: int, *, device: str) -> None:
-    """Update the lists of active regions, at most ``most``, by the merges of this round."""
+def update_lists(
+    state: State, regions: Regions, scorer: Scorer, lists: Shortlists, most_active: int, *, device: str
+) -> None:
+    """Update the lists of active regions, at most ``most_active``, by the merges of this round."""
     weights = scorer.weights
     kernels.launch(
-        "update_lists", kernels.blocks(most, 4), 128,
+        "update_lists", kernels.blocks(most_active, 4), 128,
         (state.active, np.int32(lists.ids.shape[1]), state.partner, state.into, regions.clusters, regions.counts,
          regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
          scorer.divisor or 0, np.float64(scorer.slack), np.float64(scorer.margin), np.float64(scorer.nothing),
@@ -397,12 +402,12 @@ def update_lists(state: State, regions: Regions, scorer: Scorer, lists: Shortlis
     )  # fmt: skip
 
 
-def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most: int, *, device: str) -> None:
-    """Find the heights of the merges of this round: the last ``n_pairs`` (1,), at most ``most``, of ``n_merges`` (1,).
+def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most_pairs: int, *, device: str) -> None:
+    """Find the heights of this round's merges: the last ``n_pairs`` (1,), at most ``most_pairs``, of ``n_merges`` (1,).
 
     On the CPU the heights are found when the merges are sorted (`Dendrogram.from_merges`).
     """
     kernels.launch(
-        "find_heights", kernels.blocks(most, 128), 128,
+        "find_heights", kernels.blocks(most_pairs, 128), 128,
         (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY_WEIGHT,
     )  # fmt: skip
