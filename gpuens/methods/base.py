@@ -30,9 +30,8 @@ from gpuens.methods.parameters import Parameters, positional
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.contiguous import ContiguousLinkage, ContiguousTree, contiguous_groups
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
-from gpuens.partition.linkage.work import Work
 from gpuens.reduction import CATree, CoreGroups, Reducer, Reduction, Sample, check_reduced, core_groups, reducer
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices

@@ -42,8 +42,9 @@ class Rock(NamedTuple):
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
     """Merge G groups of objects until ``n_clusters`` clusters are left; each merge takes the pair of best goodness.
 
-    `linkage.order` decides between pairs of equal goodness; without links the smaller union is preferred. The merges
-    are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and about G² steps.
+    Between pairs of equal goodness, the total order of `linkage.nearest` decides; without links the smaller union is
+    preferred. The merges are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and
+    about G² steps.
 
     Parameters
     ----------

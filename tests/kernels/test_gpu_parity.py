@@ -584,10 +584,9 @@ def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) 
     lists, w = Shortlists.empty(n, 2, device), xp.asarray(cluster_weights)
     bounding = regions.bounding_weights(cluster_weights, device=device)
     with mock.patch.object(regions, "TILE", min(regions.TILE, 1 + n // 100)):
-        regions.search(
-            xp.arange(min(n, 3)), xp.arange(n), found, w, bounding, rows.n_clusterings, False, lists,
-            xp.zeros(1, dtype=np.uint64), xp.asarray([n, min(n, 3)]), device=device,
-        )  # fmt: skip
+        queries, numbers = xp.arange(min(n, 3)), xp.asarray([n, min(n, 3)])
+        task = regions.Search(queries, xp.arange(n), numbers, lists, xp.zeros(1, dtype=np.uint64))
+        regions.search(task, found, w, bounding, rows.n_clusterings, False, device=device)
 
 
 def k_means(case: Case) -> None:

@@ -966,11 +966,10 @@ def assert_searched(rows, offsets, sizes, weights, device):
     """Search the lists of seven regions on a device: they are the lists of the nearest rows on the CPU."""
     xp, n_rows = devices.namespace(device), len(sizes)
     lists = nearest.Shortlists.empty(n_rows, 3, device)
-    regions.search(
-        xp.arange(7), xp.arange(n_rows), regions.regions_of(rows.codes_on(device), offsets, sizes, device=device),
-        xp.asarray(weights), regions.bounding_weights(weights, device=device), rows.n_clusterings, False, lists,
-        xp.zeros(1, dtype=np.uint64), xp.asarray([n_rows, 7]), device=device,
-    )  # fmt: skip
+    task = regions.Search(xp.arange(7), xp.arange(n_rows), xp.asarray([n_rows, 7]), lists, xp.zeros(1, np.uint64))
+    of_rows = regions.regions_of(rows.codes_on(device), offsets, sizes, device=device)
+    bounding = regions.bounding_weights(weights, device=device)
+    regions.search(task, of_rows, xp.asarray(weights), bounding, rows.n_clusterings, False, device=device)
     expected = nearest.nearest_lists(nearest.nearest_index(rows.codes, offsets, weights, sizes, device="cpu"), 3)
     for part, of_rows in zip(lists, expected, strict=True):
         np.testing.assert_array_equal(on_host(part[:7]), of_rows[:7])

@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.nearest import WARPS, Shortlists
-from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions
+from gpuens.partition.linkage.nearest import WARPS
+from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions, Search
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
@@ -78,15 +78,12 @@ def merge_affinities(
     )  # fmt: skip
 
 
-def search_general(
-    queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, lists: Shortlists, compared: Any,
-    numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+def search_general(task: Search, regions: Regions, affinities: Any, n_clusterings: int, *, device: str) -> None:
+    """Rebuild the lists of the queries by the affinities (G, N_c) of any symmetric S.
 
-    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
-    is not full holds all other active regions, and its bound is minus infinity.
+    A list that is not full holds all other active regions, and its bound is minus infinity.
     """
+    queries, active, numbers, lists, compared = task
     kernels.launch(
         "search_general", kernels.blocks(len(queries), 4), 128,
         (queries, active, numbers, regions.clusters, regions.counts,
@@ -96,19 +93,15 @@ def search_general(
     )  # fmt: skip
 
 
-def search_observed(
-    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any,
-    numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+def search_observed(task: Search, regions: Regions, weights: Any, n_clusterings: int, *, device: str) -> None:
+    """Rebuild the lists of the queries by the weights (2, N_c + M) of a ratio of sums.
 
-    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
-    is not full holds all other active regions with a similarity above 0. If no clustering labels objects of both the
-    query and a region R, the bound of the query's list does not exclude ties: if R merges with a region whose
+    A list that is not full holds all other active regions with a similarity above 0. If no clustering labels objects of
+    both the query and a region R, the bound of the query's list does not exclude ties: if R merges with a region whose
     similarity equals the bound, the similarity of the union equals the bound, too, but the union has another name and
     therefore another tie-break.
     """
-    n_columns = weights.shape[1]
+    n_columns, (queries, active, numbers, lists, compared) = weights.shape[1], task
     room = min(SEARCHERS, devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1)
     n_blocks = kernels.blocks(len(queries), WARPS, room)
     tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)

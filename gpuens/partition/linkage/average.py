@@ -20,11 +20,10 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, conduct, few_rows, rounds
 from gpuens.partition.linkage.conduct import Conduct, RowIndex
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.regions import bounding_weights
 from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
-from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu

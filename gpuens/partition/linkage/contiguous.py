@@ -15,9 +15,8 @@ from gpuens.labels.graph import Graph
 from gpuens.labels.numbering import first_objects_of
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import DIAGONAL
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
-from gpuens.partition.linkage.work import Work
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks

@@ -1,10 +1,26 @@
-"""The merge list of a linkage, and partitions by cutting it."""
+"""The merge list of a linkage, partitions by cutting it, and counters of its work."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
+
+
+@dataclass
+class Work:
+    """Counters of label comparisons, searches over all regions, and rounds."""
+
+    comparisons: int = 0
+    searches: int = 0
+    rounds: int = 0
+
+    def add(self, rounds: int, searches: int, comparisons: int) -> None:
+        self.rounds += rounds
+        self.searches += searches
+        self.comparisons += comparisons
 
 
 class Dendrogram:

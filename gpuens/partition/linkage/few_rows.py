@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 

@@ -1,7 +1,7 @@
 """Exact lists of the K most similar groups of every group, by weighted label matches, without an N × N matrix.
 
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
-other groups, sorted by the total order of `order`, best first. Without bounds this takes G² M label comparisons; bounds
+other groups, best first. Without bounds this takes G² M label comparisons; bounds
 save many of these comparisons:
 
 - Rows are divided into tiles of 64 adjacent rows, in an order in which similar rows are adjacent (`locality`). The
@@ -10,6 +10,10 @@ save many of these comparisons:
 - Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 - Weights are rounded up to small integers, so that their sums are upper bounds of scores (unit weights are not rounded,
   so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings.
+
+Similarities are often counts of matches, with many ties. So pairs have one total order, which makes the dendrogram the
+same on every device: similarity descending, then a hash of the two ids ascending. A region's id is the smallest group
+in it. The hash is a bijection of the packed pair: no two pairs tie, and small ids are not favoured.
 
 kernels/cpu/linkage/nearest.cpp searches for 64 queries together, kernels/nearest.cu for one query in each warp.
 """
@@ -20,11 +24,11 @@ import numpy as np
 
 from gpuens.partition.linkage.comparisons import aligned_zeros, chunks_of
 from gpuens.partition.linkage.locality import locality_order
-from gpuens.partition.linkage.order import NO_HASH
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
+NO_HASH = np.uint64(cpu.NO_HASH)  # after the hash of every pair of equal similarity in the total order
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
 COLUMNS = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word

@@ -12,9 +12,8 @@ from gpuens.labels.weights import whole_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
-from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, coarsest
 from gpuens.partition.linkage.single import lists_fit, single_linkage
-from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu

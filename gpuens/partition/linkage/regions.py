@@ -132,14 +132,28 @@ def merge_histograms(
     )  # fmt: skip
 
 
-def search(
-    queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
-    exact: bool, lists: Shortlists, compared: Any, numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+class Search(NamedTuple):
+    """A search for the nearest regions of queries among active regions, in arrays on the device.
 
-    ``numbers`` (2,), on the device, are the numbers of active regions and of queries, the first ones of the arrays. The
-    number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
+    ``queries`` and ``active`` are regions, of which the first ``numbers[1]`` and ``numbers[0]`` count. ``lists`` are
+    those of all regions; the search rebuilds the lists of the queries. The number of comparisons is added to
+    ``compared`` (1,) uint64.
+    """
+
+    queries: Any
+    active: Any
+    numbers: Any
+    lists: Shortlists
+    compared: Any
+
+
+def search(
+    task: Search, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int, exact: bool, *,
+    device: str,
+) -> None:  # fmt: skip
+    """Rebuild the lists of the queries by the scores of a diagonal S.
+
+    The similarity of the query with any region of a
     tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
     ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
     tile is skipped if its bound is below the last similarity in a full list. If ``exact``, float64 holds every
@@ -147,6 +161,7 @@ def search(
     similarities, so regions below its last similarity can be skipped from the beginning.
     """
     xp, n_clusters = devices.namespace(device), len(weights)
+    queries, active, numbers, lists, compared = task
     scratch = devices.scratch(device)
     tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size

@@ -12,19 +12,19 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, conduct
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import (
     ANY_WEIGHT,
     BoundingWeights,
     Regions,
+    Search,
     bounding_weights,
     make_room,
     merge_histograms,
     regions_of,
     search,
 )
-from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
@@ -116,8 +116,8 @@ class Scorer:
         exact = weights.dtype.kind == "i"
         self.slack = 0.0 if exact else 4 * float(np.finfo(np.float64).eps) * (weights.shape[-1] + 8)
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        """Rebuild the lists of the nearest regions of queries."""
         raise NotImplementedError
 
     def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
@@ -133,11 +133,8 @@ class DiagonalScorer(Scorer):
         # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
         self.exact = weights.dtype.kind == "i" and float(n_objects) ** 2 * n_clusterings < 2.0**53
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        search(
-            queries, active, rounds.regions, self.weights, self.bounding, self.n_clusterings, self.exact, rounds.lists,
-            rounds.compared, rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        search(task, regions, self.weights, self.bounding, self.n_clusterings, self.exact, device=device)
 
 
 class GeneralScorer(Scorer):
@@ -149,11 +146,8 @@ class GeneralScorer(Scorer):
         super().__init__(affinities, n_clusterings)
         self.margin, self.slack = margin, 0.0
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        all_pairs.search_general(
-            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
-            rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        all_pairs.search_general(task, regions, self.weights, self.n_clusterings, device=device)
 
     def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
         all_pairs.merge_affinities(self.weights, *pairs, most_pairs, device=device)
@@ -166,11 +160,8 @@ class ObservedScorer(Scorer):
         super().__init__(weights, n_clusterings)
         self.divisor = None
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        all_pairs.search_observed(
-            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
-            rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        all_pairs.search_observed(task, regions, self.weights, self.n_clusterings, device=device)
 
 
 def link_diagonal(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
@@ -202,7 +193,7 @@ def _link_all_pairs(rows: Rows, scorer: Scorer, work: Work) -> Dendrogram:
     lists = Shortlists.empty(len(rows), conduct.n_listed(rows), rows.device)
     rounds = Rounds(regions, scorer, lists, everything, work, rows.device)
     rounds.numbers[1:] = len(rows)
-    scorer.search(everything, everything, rounds)
+    rounds.search(everything, everything)
     rounds.numbers[1:] = 0
     return rounds.run()
 
@@ -259,6 +250,11 @@ class Rounds:
         self._launch_rounds(self._rounds_with_room())
         return True
 
+    def search(self, queries: Any, active: Any) -> None:
+        """Rebuild the lists of the regions nearest to queries."""
+        task = Search(queries, active, self.numbers, self.lists, self.compared)
+        self.scorer.search(task, self.regions, self.device)
+
     def _launch_rounds(self, n_rounds: int) -> None:
         """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
         if self.counts[Count.ACTIVE] < self.most / 2:
@@ -291,7 +287,7 @@ class Rounds:
         """Search for the nearest regions of at most ``most_unknown`` regions, merge all pairs, and look up lists."""
         state, most_active = self.state, self.most
         unknown = state.unknown[:most_unknown]
-        self.scorer.search(unknown, state.active[:most_active], self)
+        self.search(unknown, state.active[:most_active])
         self._take_first_listed(unknown, Count.UNKNOWNS)
         pair_up(state, most_active, device=self.device)
         self._swap()

@@ -12,10 +12,8 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.conduct import n_listed
-from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
-from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.order import NO_HASH
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, name_merges
+from gpuens.partition.linkage.nearest import NO_HASH, Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
