@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import random_labels, structured_labels
-from test_average_linkage import dendrogram_of, merges_of, random_weights
+from test_average import dendrogram_of, merges_of, random_weights
 
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
