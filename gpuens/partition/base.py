@@ -138,15 +138,22 @@ class MostSimilar:
 
     def __call__(self, rows: Rows) -> np.ndarray:
         largest_first = np.argsort(-self.members, kind="stable")
-        step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            piece = slice(start, start + step)
-            sums = self.sums(rows.take(piece))[:, largest_first]
+
+        def label(piece: Rows) -> np.ndarray:
+            sums = self.sums(piece)[:, largest_first]
             if self.by == "mean":
                 sums /= self.members[largest_first]
-            labels[piece] = largest_first[sums.argmax(axis=1)]
-        return labels
+            return largest_first[sums.argmax(axis=1)]
+
+        return label_in_steps(label, rows, max(4096, devices.scratch(rows.device) // (32 * len(self.members))))
+
+
+def label_in_steps(label: Rule, rows: Rows, step: int) -> np.ndarray:
+    """Return the labels (G,), int64, that a rule gives rows, ``step`` rows at a time."""
+    labels = np.empty(len(rows), dtype=np.int64)
+    for start in range(0, len(rows), step):
+        labels[start : start + step] = label(rows.take(slice(start, start + step)))
+    return labels
 
 
 def shares_of(sums: np.ndarray) -> np.ndarray:

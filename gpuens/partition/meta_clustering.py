@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
-from gpuens.partition.base import OrderedColumns, Partition, Partitioner, shares_of
+from gpuens.partition.base import OrderedColumns, Partition, Partitioner, label_in_steps, shares_of
 from gpuens.partition.metis import graph_fits, metis, why_no_metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.runtime import checks
@@ -162,16 +162,12 @@ class FirstChoice:
     in_use: np.ndarray | None = None  # the meta-clusters in use, in ascending order; None means all meta-clusters
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        step = _rows_at_once(self.n_clusters, rows.device)
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            piece = slice(start, start + step)
-            associated = association(self.clusters, self.n_clusters, rows.take(piece))
-            if self.in_use is None:
-                labels[piece] = associated.argmax(axis=1)
-            else:
-                labels[piece] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
-        return labels
+        in_use = np.arange(self.n_clusters) if self.in_use is None else self.in_use
+
+        def label(piece: Rows) -> np.ndarray:
+            return in_use[association(self.clusters, self.n_clusters, piece)[:, in_use].argmax(axis=1)]
+
+        return label_in_steps(label, rows, _rows_at_once(self.n_clusters, rows.device))
 
     def among(self, labels: np.ndarray) -> "FirstChoice":
         return replace(self, in_use=labels)

@@ -33,7 +33,7 @@ import numpy as np
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import Partition, Partitioner, label_in_steps
 from gpuens.partition.soft_descent import STEPS, Problem, descend, first_tables
 from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_correspondences
 from gpuens.runtime import checks
@@ -158,12 +158,9 @@ class LargestMembership:
     n_clusters: int
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        labels = np.empty(len(rows), dtype=np.int64)
         step = max(4096, devices.scratch(rows.device) // (16 * self.table.shape[1]))
-        for start in range(0, len(rows), step):
-            shares = memberships(self.table, rows.take(slice(start, start + step)))
-            labels[start : start + step] = shares[:, : self.n_clusters].argmax(axis=1)
-        return labels
+        table, k = self.table, self.n_clusters
+        return label_in_steps(lambda piece: memberships(table, piece)[:, :k].argmax(axis=1), rows, step)
 
 
 @takes_rng
