@@ -19,7 +19,7 @@ from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import nearest_centers
 from gpuens.labels import incidence
-from gpuens.labels.bit_tables import mark_labels, write_codes
+from gpuens.labels.encoding import mark_labels, write_codes
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
 from gpuens.neighbors.walk import ONE, walk_step

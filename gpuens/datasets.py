@@ -17,9 +17,8 @@ import numpy as np
 from gpuens import io
 from gpuens.io import paths
 from gpuens.io.arrays import Archive
-from gpuens.io.matching import places_of
 from gpuens.io.reading import read_feature_file
-from gpuens.labels.object_names import names_of_objects
+from gpuens.labels.object_names import match_files, names_of_objects
 from gpuens.runtime import checks
 
 __all__ = ["Dataset", "load", "load_beside", "names", "names_file"]
@@ -144,7 +143,7 @@ def load_beside(labels: str, ids: Any, name: str, *, by_position: bool = False, 
         As `load`; if a file of features names other objects, or if only one of both files names its objects.
     """
     dataset = load(name, **reading)
-    places = places_of(ids, labels, dataset.ids, name) if names_file(name) and not by_position else None
+    places = match_files(ids, labels, dataset.ids, name) if names_file(name) and not by_position else None
     X, y = dataset.X, dataset.y
     if places is not None:
         X, y = X.iloc[places] if hasattr(X, "iloc") else X[places], None if y is None else y[places]

@@ -7,9 +7,8 @@ from gpuens.io import annotated
 from gpuens.io.columns import each_column, positions, there
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.joining import Source
-from gpuens.labels.odd_columns import ColumnSource
+from gpuens.labels.odd_columns import ColumnSource, separate_id_columns
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.methods import made, made_with_neighbors
 from gpuens.runtime import checks, installing
@@ -343,7 +342,7 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
         raise ValueError(
             f"keys: no modality has a column of {checks.listed(asked or [])}; there are {checks.listed(there_are)}."
         )
-    found, _, _ = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
+    found, _, _ = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
     warn_of_odd_labels(found.categories, found.names)
     return found
 
@@ -374,7 +373,7 @@ def _given(
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
         source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
+    found = Ensemble.from_labels(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
     if not names:
         warn_of_odd_labels(found[0].categories, found[0].names)
     return found
@@ -400,7 +399,7 @@ def _columns(adata: Any, keys: Any) -> Any:
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
-    kept, _ = columns_without_names(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
+    kept, _ = separate_id_columns(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
     return like.iloc[:, kept]
 
 

@@ -1,4 +1,4 @@
-// Encoding of labels as codes, all clusterings at once (gpuens/labels/bit_tables.py). The labels of a clustering are
+// Encoding of labels as codes, all clusterings at once (gpuens/labels/encoding.py). The labels of a clustering are
 // marked in a table of bits; the code of a label is its rank among the marked labels.
 //
 // labels: row by row if `by_rows`, otherwise column by column. tables (M, n_words + 1) come filled with zeros: one bit

@@ -338,28 +338,18 @@ def shared_data():
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """Return a function that sets the sizes of pieces of work in gpuens. No such size may change a result.
+    """Return a function that sets constants of a module of gpuens: sizes by which work is cut, and no result changes.
 
-    Small data then has many pieces. A constant is found by its name in any module; if several modules have a constant
-    of that name, ``module`` tells which one is set.
+    Small data then has many pieces.
     """
 
-    def put(module="", **constants):
-        if "." in module:  # the submodule may not be loaded yet
-            import_module(f"gpuens.{module}")
+    def set_sizes(module, **constants):
+        module = import_module(f"gpuens.{module}")
         for name, value in constants.items():
-            places = [
-                place
-                for place in list(sys.modules.values())
-                if getattr(place, "__name__", "").startswith("gpuens") and name in vars(place)
-                if not module or place.__name__.endswith(f".{module}")
-            ]
-            assert len({str(vars(place)[name]) for place in places}) == 1, f"{name} is no constant, or several"
-            for place in places:
-                assert type(vars(place)[name]) in (int, float, dict, tuple), f"{name} is no size"
-                monkeypatch.setattr(place, name, value)
+            assert type(getattr(module, name)) in (int, float, dict, tuple), f"{name} is no size"
+            monkeypatch.setattr(module, name, value)
 
-    return put
+    return set_sizes
 
 
 @pytest.fixture

@@ -39,13 +39,12 @@ def one_column(
     """Read the single column of the label file ``path``, in the order of the objects in the other file ``beside``.
 
     ``ids`` are the names of the objects in ``beside``, or None. ``by_position`` and ``partial`` are those of
-    `io.matching.places_of`. ``lacks`` are the columns in --exclude and --id-column that ``beside`` lacks; an error is
-    raised if ``path`` lacks them too. If ``path`` has several columns, an error is raised with the advice ``instead``.
-    With ``partial``, objects that ``path`` lacks have a missing label.
+    `object_names.match_files`. ``lacks`` are the columns in --exclude and --id-column that ``beside`` lacks; an error
+    is raised if ``path`` lacks them too. If ``path`` has several columns, an error is raised with the advice
+    ``instead``. With ``partial``, objects that ``path`` lacks have a missing label.
     """
-    from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
-    from gpuens.labels.object_names import names_of_objects
+    from gpuens.labels.object_names import match_files, names_of_objects
     from gpuens.runtime import checks
 
     read = read_column_file(path, beside=True, **{"results": True, **reading})
@@ -54,7 +53,7 @@ def one_column(
     if len(read.columns) != 1:
         raise ValueError(f"path {path!r} has {len(read.columns)} columns where one is needed; {instead}.")
     column = without_index(next(iter(read.columns.values())))
-    places = None if by_position else places_of(ids, beside, read.ids, path, partial=partial)
+    places = None if by_position else match_files(ids, beside, read.ids, path, partial=partial)
     if places is not None and (lacking := int((places < 0).sum())):
         checks.warn(
             f"path {path!r} has {len(places) - lacking:,} of the {len(places):,} objects of {beside!r}, and only these "

@@ -30,11 +30,11 @@ import numpy as np
 
 from gpuens.contingency.scores import agreement
 from gpuens.labels.columns import as_column
+from gpuens.labels.encoding import encode_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
-from gpuens.labels.values import encode_column
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 

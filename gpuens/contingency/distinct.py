@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuens.contingency.labels import Labels
-from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.odd_columns import first_equal_clusterings
 
 
 class Distinct(NamedTuple):
@@ -33,7 +33,7 @@ class Distinct(NamedTuple):
         """
         matrix, k = labels.matrix, np.array(labels.n_clusters, dtype=np.int64)
         n = len(k)
-        first = first_equals(matrix.T, k) if labels.device == "cpu" and n > 1 else np.arange(n)
+        first = first_equal_clusterings(matrix.T, k) if labels.device == "cpu" and n > 1 else np.arange(n)
         for place in np.flatnonzero(first < np.arange(n)).tolist():
             if not (matrix[first[place]] < k[first[place]]).any():
                 first[place] = place

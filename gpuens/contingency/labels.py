@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.labels.columns import as_column
+from gpuens.labels.encoding import encode_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.labels.values import encode_column
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 

@@ -13,10 +13,10 @@ from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
 from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
 from gpuens.labels.codes import codes_dtype
+from gpuens.labels.encoding import encode_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import encode_column
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices

@@ -21,8 +21,7 @@ from gpuens.io.paths import reading
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.features import check_numbers
-from gpuens.labels.id_columns import columns_without_names
-from gpuens.labels.odd_columns import of_file, sorted_out
+from gpuens.labels.odd_columns import file_source, find_clusterings, separate_id_columns
 from gpuens.labels.orientation import Spelling, refuse_draws, refuse_wide, spelling_of_file
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -73,14 +72,14 @@ def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
 def _clusterings(opened: "_Opened", columns: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
     names = [opened.names[m] for m in columns]
-    clusterings, _ = columns_without_names(each_column(first), names, f"path {opened.path!r}")
+    clusterings, _ = separate_id_columns(each_column(first), names, f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [columns[m] for m in clusterings]
     names = [names[m] for m in clusterings]
     with checks.recorded():  # discards warnings about the first objects, which may not be true of all objects
         values = split_columns(first.iloc[:, clusterings], wide=True).values
         codes, categories = encode_columns(values, names, in_part=True)
-    places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
+    places = find_clusterings(codes, np.array([len(values) for values in categories]), names, file_source(opened.path))
     return [columns[clusterings[m]] for m in places]
 
 

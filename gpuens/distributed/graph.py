@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.distributed import waiting
-from gpuens.labels.odd_columns import ColumnSource, sorted_out_by_name
+from gpuens.labels.odd_columns import ColumnSource, find_clusterings_by_name
 from gpuens.labels.orientation import OF_CHUNKS, refuse_wide
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -28,7 +28,7 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
     if hasattr(labels, "to_dask_array"):  # only a Dask DataFrame has this method
         names = list(labels.columns)
         if not every_column:
-            names = [names[m] for m in sorted_out_by_name(names, IN_CHUNKS)]
+            names = [names[m] for m in find_clusterings_by_name(names, IN_CHUNKS)]
             labels = labels[names] if len(names) < len(labels.columns) else labels
         labels = labels.to_dask_array(lengths=True)
     if not devices.chunked(labels):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpuens.distributed import graph, worker
+from gpuens.labels.codes import numbers_by_size
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.numbering import numbers_by_size
 from gpuens.labels.rows import Numbered, Rows, Rule, sizes_by_rule
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks

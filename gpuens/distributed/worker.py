@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import contingency
-from gpuens.labels.codes import renumber_codes, unlabelled_objects
+from gpuens.labels.codes import first_objects_of, label_sizes, renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.numbering import first_objects_of, label_sizes
 from gpuens.labels.orientation import OF_CHUNKS, refuse_draws
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import copies_of, whole_unit
+from gpuens.labels.weights import copies_of, integer_unit
 from gpuens.reduction import Reduction, core_groups, find_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -84,7 +83,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
 
 def _whole_counts(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
     counts, weight_unit = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
-    if (unit := whole_unit(weight_unit)) is None:
+    if (unit := integer_unit(weight_unit)) is None:
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."

@@ -1,17 +1,13 @@
 """Agreement of a consensus with the base clusterings, from the intersections of their clusters."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens.contingency.scores import nmi_of_cells
-from gpuens.evidence.inputs import checked_inputs
-from gpuens.evidence.overlaps import clusterings_of, overlaps, rows_of
-from gpuens.labels.rows import Rows
+from gpuens.evidence.inputs import read_consensus
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.runtime.native import cpu
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 
 class Agreement(NamedTuple):
@@ -84,37 +80,33 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
     >>> found.ari.round(3).tolist(), found.wallace.tolist()
     ([1.0, 0.571, 1.0], [1.0, 1.0, 1.0])
     """
-    return of_rows(*checked_inputs(labels, consensus, device))
+    return measure_agreement(Overlaps.of(*read_consensus(labels, consensus, device)))
 
 
-def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
-    """Return the agreement for label rows and their consensus labels (G,), 0 … k - 1."""
-    return of_overlaps(overlaps(rows, consensus), rows.offsets)
-
-
-def of_overlaps(shared: "sparse.csr_array", offsets: np.ndarray) -> Agreement:
-    """Return the agreement for the table (N_c, k) of `overlaps`; ``offsets`` (M + 1,) number the base clusters."""
-    cluster, labels, counts = rows_of(shared), shared.indices.astype(np.int64), shared.data
-    clustering, n = clusterings_of(shared, offsets), len(offsets) - 1
+def measure_agreement(overlaps: Overlaps) -> Agreement:
+    """Return the agreement of a consensus with each base clustering, from the objects that their clusters share."""
+    cluster, labels, counts = overlaps.clusters, overlaps.counts.indices.astype(np.int64), overlaps.counts.data
+    clustering, n, k = overlaps.clusterings, overlaps.n_clusterings, len(overlaps.sizes)
     labelled = np.bincount(clustering, weights=counts, minlength=n)
-    starts, numbers = shared.indptr[offsets].astype(np.int64), cluster - offsets[clustering]
-    tables = cpu.Cells(0, 1, starts, numbers, labels, counts)
-    places, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
-    of_cluster, of_place = np.bincount(cluster, weights=counts), np.bincount(place, weights=counts)
-    larger = np.maximum(of_cluster[cluster], of_place[place])
+    starts = overlaps.counts.indptr[overlaps.offsets].astype(np.int64)
+    cells = cpu.Cells(0, 1, starts, cluster - overlaps.offsets[clustering], labels, counts)
+    places, place = np.unique(clustering * k + labels, return_inverse=True)
+    base_sizes, part_sizes = np.bincount(cluster, weights=counts), np.bincount(place, weights=counts)
+    larger = np.maximum(base_sizes[cluster], part_sizes[place])
     sums = np.bincount(clustering, weights=counts * (counts / larger), minlength=n)
     ecs = np.divide(sums, labelled, out=np.full(n, np.nan), where=labelled > 0)
-    of_clusters = np.repeat(np.arange(n), np.diff(offsets))[: len(of_cluster)]
-    cells = (clustering, counts), (of_clusters, of_cluster), (places // shared.shape[1], of_place)
+    clustering_of = np.repeat(np.arange(n), np.diff(overlaps.offsets))[: len(base_sizes)]
+    groups = (clustering, counts), (clustering_of, base_sizes), (places // k, part_sizes)
     # numbers of ordered pairs of objects in one cell, in one base cluster and in one consensus cluster
-    both, base, consensus = (np.bincount(of, weights=size * (size - 1), minlength=n) for of, size in cells)
-    share = consensus / np.maximum(1.0, labelled * (labelled - 1))
-    beyond = both - share * base
-    ari = _ratio(beyond, (base + consensus) / 2 - share * base)
-    return Agreement(nmi_of_cells(tables), ecs, ari, _ratio(beyond, base - share * base), labelled.astype(np.int64))
+    in_cells, in_base, in_consensus = (np.bincount(m, weights=size * (size - 1), minlength=n) for m, size in groups)
+    share = in_consensus / np.maximum(1.0, labelled * (labelled - 1))
+    beyond = in_cells - share * in_base
+    ari = _divide_pairs(beyond, (in_base + in_consensus) / 2 - share * in_base)
+    wallace = _divide_pairs(beyond, in_base - share * in_base)
+    return Agreement(nmi_of_cells(cells), ecs, ari, wallace, labelled.astype(np.int64))
 
 
-def _ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
-    """Return over / under, and 1 where both are 0: without any pair of objects on which clusterings could differ."""
-    ratio: np.ndarray = np.divide(over, under, out=np.ones(len(over)), where=under != 0)
+def _divide_pairs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a / b, and 1 where both are 0: without any pair of objects on which clusterings could differ."""
+    ratio: np.ndarray = np.divide(a, b, out=np.ones(len(a)), where=b != 0)
     return ratio

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.columns import as_column
+from gpuens.labels.encoding import encode_column, find_values
 from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import encode_column, find_values
 from gpuens.labels.vocabulary import NO_ANSWER, ensemble_of_names
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices

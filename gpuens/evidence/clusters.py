@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters, product
-from gpuens.evidence.overlaps import (
-    clusterings_of,
-    is_sparse,
-    labelled_in,
-    overlaps,
-    pieces_of,
-    rows_of,
-    sums_of_products,
-)
-from gpuens.labels.rows import Rows
+from gpuens.evidence.inputs import CONVENTIONS, read_consensus
+from gpuens.evidence.overlaps import Overlaps, multiply_counts, rows_of_cells, split_rows, sum_products
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -47,29 +38,19 @@ class Clusters:
     sizes: np.ndarray
     consensus: np.ndarray
     stability: np.ndarray
-    _means: "np.ndarray | SparseMeans"  # the means of C between clusters (k, k)
+    _pairs: "PairMeans"
 
     @cached_property
     def between(self) -> np.ndarray | sparse.csr_array:
-        return self._means if isinstance(self._means, np.ndarray) else self._means.of_all_pairs()
+        return self._pairs.all_means()
 
-    def among(self, some: Any) -> np.ndarray:
+    def among(self, clusters: Any) -> np.ndarray:
         """Return the part (n, n) of `between` for n of the clusters, as a dense array."""
-        if not isinstance(self._means, np.ndarray):
-            return self._means.among(np.arange(len(self.sizes))[some])
-        dense: np.ndarray = self._means[some][:, some]
-        return dense
+        return self._pairs.means_among(np.arange(len(self.sizes))[clusters])
 
     def nearest(self) -> np.ndarray:
         """Return, for each cluster, the largest mean of C with another cluster (k,); NaN for a single cluster."""
-        if len(self.sizes) == 1:
-            return np.full(1, np.nan)
-        if not isinstance(self._means, np.ndarray):
-            return self._means.nearest()
-        others = self._means.copy()
-        np.fill_diagonal(others, -1.0)
-        largest: np.ndarray = others.max(axis=0)
-        return largest
+        return np.full(1, np.nan) if len(self.sizes) == 1 else self._pairs.largest_means()
 
     def __repr__(self) -> str:
         return f"Clusters(sizes={self.sizes!r}, consensus={self.consensus!r}, stability={self.stability!r})"
@@ -111,70 +92,54 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
     [0.833, 1.0]
     """
     checks.check_choice(missing, "missing", CONVENTIONS)
-    return of_rows(*checked_inputs(labels, consensus, device), missing)
+    return measure_clusters(Overlaps.of(*read_consensus(labels, consensus, device)), missing)
 
 
-def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:
-    """Return the evidence for the clusters, given distinct label rows and their consensus labels (G,), 0 … k - 1."""
-    if is_sparse(rows, int(consensus.max()) + 1):
-        return _clusters_of_sparse(rows, consensus, missing)
-    shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
-    matches, clusterings = product(shared.T, shared), product(counted.T, counted)
-    each = np.arange(len(matches))
-    matches[each, each] -= shared.sum(axis=0)  # do not count the match of each object with itself
-    clusterings[each, each] -= counted.sum(axis=0)
-    between = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
-    sizes = np.bincount(consensus, weights=rows.counts).astype(np.int64)
-    between[each[sizes == 1], each[sizes == 1]] = np.nan
-    return Clusters(sizes, between.diagonal().copy(), _stability(shared, rows.offsets), between)
-
-
-def _stability(shared: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    labelled = np.add.reduceat(shared, offsets[:-1], axis=0)
-    unions = np.repeat(labelled, np.diff(offsets), axis=0) + shared.sum(axis=1)[:, None] - shared
-    alike = np.maximum.reduceat(shared / np.maximum(unions, 1), offsets[:-1], axis=0)
-    stability: np.ndarray = alike.sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
-    return stability
-
-
-def _clusters_of_sparse(rows: Rows, consensus: np.ndarray, missing: str) -> Clusters:
-    """Return the result of `of_rows` from the sparse table of overlaps, without the pairs of clusters.
+def measure_clusters(overlaps: Overlaps, missing: str = "zero") -> Clusters:
+    """Return the evidence for the clusters of a consensus.
 
     The matches within a cluster are Σ n_c² over its overlaps n_c with the base clusters, those of each object with
     itself included.
     """
-    shared, k = overlaps(rows, consensus), int(consensus.max()) + 1
-    sizes = np.bincount(consensus, weights=rows.counts)
-    labelled = labelled_in(shared, rows.offsets)
-    counted = labelled if missing == "ignore" else np.broadcast_to(sizes, labelled.shape)
-    n = shared.data
-    matches = np.bincount(shared.indices, weights=n * n, minlength=k) - np.bincount(
-        shared.indices, weights=n, minlength=k
-    )
-    clusterings = (counted * counted).sum(axis=0) - counted.sum(axis=0)
-    means_within = np.divide(matches, clusterings, out=np.zeros(k), where=clusterings > 0)
-    means_within[sizes == 1] = np.nan
-    means = SparseMeans(
-        shared, shared.T.tocsr(), sizes, counted if missing == "ignore" else None, len(labelled), means_within
-    )
-    return Clusters(sizes.astype(np.int64), means_within, _stability_of_sparse(shared, labelled, rows.offsets), means)
+    sizes, n = overlaps.sizes, overlaps.counts.data
+    k, labels = len(sizes), overlaps.counts.indices
+    counted = overlaps.labelled if missing == "ignore" else np.broadcast_to(sizes, (overlaps.n_clusterings, k))
+    matches = np.bincount(labels, weights=n * n, minlength=k) - np.bincount(labels, weights=n, minlength=k)
+    means = _divide(matches, (counted * counted).sum(axis=0) - counted.sum(axis=0))
+    means[sizes == 1] = np.nan
+    pairs = PairMeans(overlaps, counted if missing == "ignore" else None, means)
+    return Clusters(sizes.astype(np.int64), means, _measure_stability(overlaps), pairs)
+
+
+def _measure_stability(overlaps: Overlaps) -> np.ndarray:
+    labelled, shared, labels = overlaps.labelled, overlaps.counts.data, overlaps.counts.indices
+    unions = labelled[overlaps.clusterings, labels] + overlaps.counts.sum(axis=1)[overlaps.clusters] - shared
+    best = np.zeros(labelled.size)
+    np.maximum.at(best, overlaps.clusterings * labelled.shape[1] + labels, shared / np.maximum(unions, 1))
+    stability: np.ndarray = best.reshape(labelled.shape).sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
+    return stability
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeans:
-    """The means of C between clusters, which are computed from the overlaps for those pairs that are asked for."""
+class PairMeans:
+    """The means of C between clusters, computed from the overlaps when they are asked for."""
 
-    shared: sparse.csr_array  # (N_c, k), the objects that base clusters and clusters share
-    by_cluster: sparse.csr_array  # (k, N_c), its transpose
-    sizes: np.ndarray
+    overlaps: Overlaps
     counted: np.ndarray | None  # (M, k), the objects of a cluster that a clustering labels; None counts all objects
-    n_clusterings: int
     means_within: np.ndarray  # (k,), the diagonal
 
-    def of_all_pairs(self) -> sparse.csr_array:
-        k = len(self.sizes)
+    @cached_property
+    def by_cluster(self) -> sparse.csr_array:
+        """The transpose (k, N_c) of the overlaps."""
+        return self.overlaps.counts.T.tocsr()
+
+    def all_means(self) -> np.ndarray | sparse.csr_array:
+        """Return the means (k, k) of all pairs, sparse if the overlaps are."""
+        k = len(self.means_within)
+        if self.overlaps.dense:
+            return self.means_among(np.arange(k))
         checks.check_memory(
-            int(BYTES_PER_MATCH * self._n_pairs().sum()),
+            int(BYTES_PER_MATCH * self._bound_pairs().sum()),
             devices.memory_budget(),
             f"the means of the pairs of {k:,} clusters that share base clusters",
             "take among(clusters) or nearest(), or leave out base clusterings of few clusters",
@@ -184,50 +149,58 @@ class SparseMeans:
         places = np.concatenate([row[apart], each]), np.concatenate([column[apart], each])
         return sparse.csr_array((np.concatenate([means[apart], self.means_within]), places), shape=(k, k))
 
-    def among(self, queries: np.ndarray) -> np.ndarray:
+    def means_among(self, queries: np.ndarray) -> np.ndarray:
         """Return the means (n, n) between the clusters numbered ``queries`` (n,)."""
-        own = self.by_cluster[queries]
-        matches = (own @ own.T).toarray()
-        if self.counted is None:
-            clusterings = self.n_clusterings * self.sizes[queries][:, None] * self.sizes[queries]
+        members = self.by_cluster[queries]
+        if self.overlaps.dense:
+            members = members.toarray()
+            matches = multiply_counts(members, members.T)
         else:
-            clusterings = product(self.counted[:, queries].T, self.counted[:, queries])
-        means: np.ndarray = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
+            matches = (members @ members.T).toarray()
+        if self.counted is None:
+            sizes = self.overlaps.sizes[queries]
+            clusterings = self.overlaps.n_clusterings * sizes[:, None] * sizes
+        else:
+            clusterings = multiply_counts(self.counted[:, queries].T, self.counted[:, queries])
+        means = _divide(matches, clusterings)
         np.fill_diagonal(means, self.means_within[queries])
         return means
 
-    def nearest(self) -> np.ndarray:
-        """Return the largest mean with another cluster (k,), from pieces of the pairs."""
-        largest = np.zeros(len(self.sizes))
-        for piece in pieces_of(self._n_pairs(), devices.scratch("cpu") / BYTES_PER_MATCH):
+    def largest_means(self) -> np.ndarray:
+        """Return the largest mean with another cluster (k,), from pieces of the pairs unless the overlaps are dense."""
+        k = len(self.means_within)
+        if self.overlaps.dense:
+            means = self.means_among(np.arange(k))
+            np.fill_diagonal(means, -1.0)
+            return np.asarray(means.max(axis=0))
+        largest = np.zeros(k)
+        for piece in split_rows(self._bound_pairs(), devices.scratch("cpu") / BYTES_PER_MATCH):
             row, column, means = self._means_of_piece(piece)
             apart = row != column
             np.maximum.at(largest, row[apart], means[apart])
         return largest
 
-    def _n_pairs(self) -> np.ndarray:
+    def _bound_pairs(self) -> np.ndarray:
         """Return a bound (k,) of the number of clusters that share a base cluster with each cluster."""
-        touched = np.diff(self.shared.indptr).astype(np.float64)
-        n_pairs = np.bincount(self.shared.indices, weights=np.repeat(touched, np.diff(self.shared.indptr)))
-        bound: np.ndarray = np.minimum(n_pairs, len(self.sizes))
+        counts = self.overlaps.counts
+        n_touched = np.diff(counts.indptr).astype(np.float64)
+        n_pairs = np.bincount(counts.indices, weights=n_touched[self.overlaps.clusters])
+        bound: np.ndarray = np.minimum(n_pairs, len(self.means_within))
         return bound
 
     def _means_of_piece(self, piece: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the pairs of clusters of a piece with clusters that share a base cluster, and their means."""
-        matches = sparse.csr_array(self.by_cluster[piece] @ self.shared)
-        row, column = rows_of(matches) + piece.start, matches.indices
+        matches = sparse.csr_array(self.by_cluster[piece] @ self.overlaps.counts)
+        row, column = rows_of_cells(matches) + piece.start, matches.indices
         if self.counted is None:
-            clusterings = self.n_clusterings * self.sizes[row] * self.sizes[column]
+            sizes = self.overlaps.sizes
+            clusterings = self.overlaps.n_clusterings * sizes[row] * sizes[column]
         else:
-            clusterings = sums_of_products(self.counted.T, row, self.counted, column)
-        means = np.divide(matches.data, clusterings, out=np.zeros(len(clusterings)), where=clusterings > 0)
-        return row, column, means
+            clusterings = sum_products(self.counted.T, row, self.counted, column)
+        return row, column, _divide(matches.data, clusterings)
 
 
-def _stability_of_sparse(shared: sparse.csr_array, labelled: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    row, column, clustering = rows_of(shared), shared.indices, clusterings_of(shared, offsets)
-    unions = labelled[clustering, column] + shared.sum(axis=1)[row] - shared.data
-    alike = np.zeros(labelled.size)
-    np.maximum.at(alike, clustering * labelled.shape[1] + column, shared.data / np.maximum(unions, 1))
-    stability: np.ndarray = alike.reshape(labelled.shape).sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
-    return stability
+def _divide(matches: np.ndarray, clusterings: np.ndarray) -> np.ndarray:
+    """Return matches / clusterings, and 0 without clusterings."""
+    means: np.ndarray = np.divide(matches, clusterings, out=np.zeros(np.shape(matches)), where=clusterings > 0)
+    return means

@@ -12,12 +12,11 @@ label. Lifts are averaged over the clusterings by the geometric mean. In this me
 contradicts a label has more weight than many clusterings whose clusters are slightly impure.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
+from gpuens.evidence.overlaps import split_rows
 from gpuens.labels.rows import Rows
 from gpuens.runtime.exponentials import exponentials, natural_logarithms
 from gpuens.similarity.base import LookedUp
@@ -25,65 +24,58 @@ from gpuens.similarity.base import LookedUp
 CELLS_AT_ONCE = 2**16  # cells of tables that are computed together
 
 
-def pieces(n_cells: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of pieces of clusterings with about `CELLS_AT_ONCE` cells; ``n_cells`` (M,) is of each."""
-    turn = np.cumsum(n_cells) // CELLS_AT_ONCE
-    ends = [*(np.flatnonzero(np.diff(turn)) + 1).tolist(), len(n_cells)]
-    yield from pairwise([0, *ends])
-
-
 @dataclass(frozen=True)
 class Lifts:
     """Tables of the logarithms of lifts, from which the lifts of label rows are looked up."""
 
-    of_others: LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
-    own: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
+    others: LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
+    members: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, shared: np.ndarray, members: np.ndarray, offsets: np.ndarray) -> "Lifts":
+    def of(cls, shared: np.ndarray, counted: np.ndarray, offsets: np.ndarray) -> "Lifts":
         """Return the lifts of k labels.
 
-        ``shared`` (N_c, k) and ``members`` (M, k) are the numbers of objects with each label in each base cluster and
+        ``shared`` (N_c, k) and ``counted`` (M, k) are the numbers of objects with each label in each base cluster and
         in each clustering.
         """
-        of_others, own = shared.copy(), shared - 1.0
-        np.maximum(own, 0.0, out=own)
-        by_chance = members / np.maximum(members.sum(axis=1, keepdims=True), 1.0)
-        for first, last in pieces(np.diff(offsets) * shared.shape[1]):
-            some = slice(int(offsets[first]), int(offsets[last]))
-            chance = np.repeat(by_chance[first:last], np.diff(offsets[first : last + 1]), axis=0)
-            expected = np.maximum(shared[some].sum(axis=1), 1.0)[:, None] * chance
-            for found in (of_others[some], own[some]):
-                found += chance
-                np.divide(found, expected, out=found, where=chance > 0)
+        others, members = shared.copy(), shared - 1.0
+        np.maximum(members, 0.0, out=members)
+        by_chance = counted / np.maximum(counted.sum(axis=1, keepdims=True), 1.0)
+        for piece in split_rows(np.diff(offsets) * shared.shape[1], CELLS_AT_ONCE):
+            clusters = slice(int(offsets[piece.start]), int(offsets[piece.stop]))
+            chance = np.repeat(by_chance[piece], np.diff(offsets)[piece], axis=0)
+            expected = np.maximum(shared[clusters].sum(axis=1), 1.0)[:, None] * chance
+            for lifts in (others[clusters], members[clusters]):
+                lifts += chance
+                np.divide(lifts, expected, out=lifts, where=chance > 0)
                 # lift 1, because a clustering that labels no object of a label has no evidence about this label
-                found[chance == 0] = 1.0
-                found[...] = natural_logarithms(found)
-        return cls(LookedUp(of_others), own, offsets)
+                lifts[chance == 0] = 1.0
+                lifts[...] = natural_logarithms(lifts)
+        return cls(LookedUp(others), members, offsets)
 
     def confidence(
-        self, rows: Rows, codes: np.ndarray, labels: np.ndarray, counted: np.ndarray, *, new: bool
+        self, rows: Rows, codes: np.ndarray, labels: np.ndarray, n_counted: np.ndarray, *, new: bool
     ) -> np.ndarray:
         """Return the confidence (G,): the share of each row's label in the sum of the pooled lifts, from 0 to 1.
 
-        ``codes`` (G, M): the codes of the rows, on the host. ``counted`` (G,): the number of clusterings that count for
-        a row. ``new``: the rows are not among the members, so nothing is subtracted for them.
+        ``codes`` (G, M): the codes of the rows, on the host. ``n_counted`` (G,): the number of clusterings that count
+        for a row. ``new``: the rows are not among the members, so nothing is subtracted for them.
         """
         each = np.arange(len(labels))
-        pooled = self.of_others(rows)
+        pooled = self.others(rows)
         if not new:
-            own = np.zeros(len(labels))
-            for first, last in pieces(np.full(codes.shape[1], len(labels))):
-                some = np.ascontiguousarray(codes[:, first:last].T)  # sums of another layout have another order
-                known = some != rows.ensemble.missing_code
-                clusters = np.where(known, some, 0) + self.offsets[first:last, None]
-                of_labels = np.where(known, self.own[clusters, labels], 0.0)
-                of_labels[0] += own
-                own = np.add.reduce(of_labels, axis=0)  # in the order of the clusterings
-            pooled[each, labels] = own
-        pooled /= np.maximum(counted, 1)[:, None]
+            sums = np.zeros(len(labels))
+            for piece in split_rows(np.full(codes.shape[1], len(labels)), CELLS_AT_ONCE):
+                columns = np.ascontiguousarray(codes[:, piece].T)  # sums of another layout have another order
+                labelled = columns != rows.ensemble.missing_code
+                clusters = np.where(labelled, columns, 0) + self.offsets[:-1][piece, None]
+                lifts = np.where(labelled, self.members[clusters, labels], 0.0)
+                lifts[0] += sums
+                sums = np.add.reduce(lifts, axis=0)  # in the order of the clusterings
+            pooled[each, labels] = sums
+        pooled /= np.maximum(n_counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)
         pooled = exponentials(pooled)
-        found: np.ndarray = pooled[each, labels] / pooled.sum(axis=1)
-        return found
+        confidence: np.ndarray = pooled[each, labels] / pooled.sum(axis=1)
+        return confidence

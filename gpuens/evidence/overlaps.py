@@ -1,24 +1,98 @@
-"""The objects that base clusters share with the clusters of a consensus, as sparse tables.
+"""The table of counts behind all evidence: the objects that base clusters share with the clusters of a consensus.
 
 With tens of thousands of small clusters, such as the entities of record linkage, nearly all pairs of a base cluster and
 a consensus cluster have no object in common. At most G M pairs have one, for G distinct label rows and M clusterings.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from gpuens.evidence.inputs import BYTES_PER_PAIR, BYTES_PER_SHARE, members_of_clusters
+from gpuens.labels.incidence import label_histograms
 from gpuens.labels.rows import Rows
-from gpuens.runtime import checks
+from gpuens.runtime import checks, products
 from gpuens.runtime import device as devices
 
 WHOLE_CELLS = 2**22  # most cells of dense tables (N_c, k) that may have any number of cells for each label of the rows
 WHOLE_CELLS_PER_LABEL = 4  # most cells of larger dense tables for each label
+BYTES_PER_SHARE = 48  # bytes per entry of the tables (N_c, k): four float64 tables and a sparse one are held at once
+BYTES_PER_PAIR = 40  # bytes per entry of the tables (k, k), because five float64 tables are in memory at once
 BYTES_PER_LABEL = 64  # bytes for each label of the distinct rows, which has a cell in a sparse table
 PAIRS_AT_ONCE = 2**20  # pairs of clusters for which sums over the clusterings are computed in one step
+# most multiplications of a product for which BLAS uses one thread: several threads would wait for each other, which
+# takes longer than such a product
+PRODUCTS_OF_ONE_THREAD = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """The objects that each base cluster shares with each of the k clusters of a consensus.
+
+    ``counts`` (N_c, k) is a canonical float64 CSR array in host memory. ``sizes`` (k,) are the objects of the
+    clusters of the consensus; ``offsets`` (M + 1,) number the base clusters. ``dense`` says whether dense tables
+    (N_c, k) fit, and are the faster ones.
+    """
+
+    counts: sparse.csr_array
+    sizes: np.ndarray
+    offsets: np.ndarray
+    dense: bool
+
+    @classmethod
+    def of(cls, rows: Rows, consensus: np.ndarray) -> "Overlaps":
+        """Count the objects of label rows, which have the consensus labels ``consensus`` (G,), 0 … k - 1."""
+        k = int(consensus.max()) + 1
+        dense = not is_sparse(rows, k)
+        counts = _count_dense(rows, consensus, k) if dense else _count_sparse(rows, consensus, k)
+        return cls(counts, np.bincount(consensus, weights=rows.counts), rows.offsets, dense)
+
+    @property
+    def n_clusterings(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def clusters(self) -> np.ndarray:
+        """The base cluster of each cell."""
+        return rows_of_cells(self.counts)
+
+    @cached_property
+    def clusterings(self) -> np.ndarray:
+        """The clustering of each cell's base cluster."""
+        return np.repeat(np.arange(self.n_clusterings), np.diff(self.counts.indptr[self.offsets]))
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """The number of objects (M, k) of each consensus cluster that each clustering labels."""
+        shape = self.n_clusterings, len(self.sizes)
+        cells = self.clusterings * shape[1] + self.counts.indices
+        return np.bincount(cells, weights=self.counts.data, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _count_dense(rows: Rows, consensus: np.ndarray, k: int) -> sparse.csr_array:
+    weights, labels = rows.xp.asarray(rows.counts), rows.xp.asarray(consensus)
+    shared = label_histograms(rows.codes, rows.offsets, weights, labels, k, device=rows.device)
+    return sparse.csr_array(devices.to_host(shared).astype(np.float64))
+
+
+def _count_sparse(rows: Rows, consensus: np.ndarray, k: int) -> sparse.csr_array:
+    check_overlaps(rows.n_rows * rows.n_clusterings, rows.n_clusters, k)
+    codes, weights = devices.to_host(rows.codes), rows.counts.astype(np.float64)
+    columns, counts, n_cells = [], [], []
+    for m, column in enumerate(codes.T):
+        labelled = np.flatnonzero(column != rows.ensemble.missing_code)
+        cells, place = np.unique(column[labelled].astype(np.int64) * k + consensus[labelled], return_inverse=True)
+        clusters, labels = np.divmod(cells, k)
+        columns.append(labels)
+        counts.append(np.bincount(place, weights=weights[labelled], minlength=len(cells)))
+        n_cells.append(np.bincount(clusters, minlength=int(rows.offsets[m + 1] - rows.offsets[m])))
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_cells))])
+    table = sparse.csr_array((np.concatenate(counts), np.concatenate(columns), starts), shape=(rows.n_clusters, k))
+    table.has_canonical_format = True
+    return table
 
 
 def dense_bytes(n_base_clusters: int, k: int) -> int:
@@ -42,36 +116,23 @@ def check_overlaps(n_labels: int, n_base_clusters: int, k: int) -> None:
     )
 
 
-def overlaps(rows: Rows, consensus: np.ndarray) -> sparse.csr_array:
-    """Return the number of objects that each base cluster shares with each consensus cluster.
-
-    The result is a canonical float64 CSR array (N_c, k) in host memory, equal to `inputs.members_of_clusters`.
-    """
-    k = int(consensus.max()) + 1
-    if not is_sparse(rows, k):
-        return sparse.csr_array(members_of_clusters(rows, consensus))
-    check_overlaps(rows.n_rows * rows.n_clusterings, rows.n_clusters, k)
-    codes, counts = devices.to_host(rows.codes), rows.counts.astype(np.float64)
-    columns, shared, n_cells = [], [], []
-    for m, own in enumerate(codes.T):
-        known = np.flatnonzero(own != rows.ensemble.missing_code)
-        cells, place = np.unique(own[known].astype(np.int64) * k + consensus[known], return_inverse=True)
-        clusters, labels = np.divmod(cells, k)
-        columns.append(labels)
-        shared.append(np.bincount(place, weights=counts[known], minlength=len(cells)))
-        n_cells.append(np.bincount(clusters, minlength=int(rows.offsets[m + 1] - rows.offsets[m])))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_cells))])
-    found = sparse.csr_array((np.concatenate(shared), np.concatenate(columns), starts), shape=(rows.n_clusters, k))
-    found.has_canonical_format = True
-    return found
+def multiply_counts(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a @ b for tables of whole numbers: exact, and so equal for any number of threads."""
+    is_small = a.shape[0] * a.shape[1] * b.shape[1] <= PRODUCTS_OF_ONE_THREAD
+    with devices.library_threads(1 if is_small else None):
+        product: np.ndarray = products.product(a, b)
+    return product
 
 
-def rows_of(table: sparse.csr_array) -> np.ndarray:
+# --- cells of sparse tables -------------------------------------------------------------------------------------------
+
+
+def rows_of_cells(table: sparse.csr_array) -> np.ndarray:
     """Return the row of each cell of a CSR array."""
     return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
 
 
-def pieces_of(n_cells: np.ndarray, at_once: float) -> Iterator[slice]:
+def split_rows(n_cells: np.ndarray, at_once: float) -> Iterator[slice]:
     """Yield slices of rows with at most ``at_once`` cells together, or a single row; ``n_cells`` are those of each."""
     piece = np.floor(np.cumsum(n_cells) / max(1.0, at_once))
     ends = np.concatenate([np.flatnonzero(np.diff(piece)) + 1, [len(n_cells)]])
@@ -79,23 +140,11 @@ def pieces_of(n_cells: np.ndarray, at_once: float) -> Iterator[slice]:
         yield slice(int(start), int(stop))
 
 
-def labelled_in(shared: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:
-    """Return the number of objects (M, k) of each consensus cluster that each clustering labels."""
-    n, k = len(offsets) - 1, shared.shape[1]
-    cells = clusterings_of(shared, offsets) * k + shared.indices
-    return np.bincount(cells, weights=shared.data, minlength=n * k).reshape(n, k)
-
-
-def clusterings_of(shared: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:
-    """Return the clustering of each cell's base cluster."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(shared.indptr[offsets]))
-
-
-def sums_of_products(a: Any, rows: np.ndarray, b: Any, columns: np.ndarray) -> np.ndarray:
+def sum_products(a: Any, rows: np.ndarray, b: Any, columns: np.ndarray) -> np.ndarray:
     """Return Σ_m a[rows[i], m] b[m, columns[i]] for each i, for dense ``a`` (n, M) and ``b`` (M, k)."""
-    found = np.empty(len(rows))
+    sums = np.empty(len(rows))
     b = np.ascontiguousarray(b.T, dtype=np.float64)
     for start in range(0, len(rows), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
-        np.einsum("im,im->i", a[rows[some]].astype(np.float64), b[columns[some]], out=found[some])
-    return found
+        piece = slice(start, start + PAIRS_AT_ONCE)
+        np.einsum("im,im->i", a[rows[piece]].astype(np.float64), b[columns[piece]], out=sums[piece])
+    return sums

@@ -5,7 +5,7 @@ Only these pairs are visited. All other pairs have no match, and are counted tog
 
 import numpy as np
 
-from gpuens.evidence.overlaps import pieces_of, rows_of
+from gpuens.evidence.overlaps import rows_of_cells, split_rows
 from gpuens.labels.incidence import cluster_sums, row_sums, sparse_incidence
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
@@ -48,9 +48,9 @@ def with_matches(rows: Rows, apart: np.ndarray) -> np.ndarray:
     clusters = incidence.T.tocsr()
     n_visits = row_sums(rows.codes, rows.offsets, rows_of_clusters(rows))
     at_once = devices.scratch("cpu") / (BYTES_A_PAIR[0] + BYTES_A_PAIR[1] * n)
-    for some in progress.bar(list(pieces_of(n_visits, at_once)), "pairs of rows"):
+    for some in progress.bar(list(split_rows(n_visits, at_once)), "pairs of rows"):
         shared = incidence[some] @ clusters
-        one, other = rows_of(shared) + some.start, shared.indices
+        one, other = rows_of_cells(shared) + some.start, shared.indices
         later = other > one
         one, other, matches = one[later], other[later], shared.data[later].astype(np.int64)
         add((is_labelled[one] & is_labelled[other]).sum(axis=1), matches, counts[one] * counts[other])

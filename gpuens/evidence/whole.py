@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.evidence.agreement import Agreement
-from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.agreement import Agreement, measure_agreement
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
-from gpuens.evidence.clusters import Clusters
-from gpuens.evidence.clusters import of_rows as clusters_of_rows
+from gpuens.evidence.clusters import Clusters, measure_clusters
 from gpuens.evidence.consistency import Consistency, consistency
-from gpuens.evidence.inputs import CONVENTIONS, checked_inputs
-from gpuens.evidence.objects import NewObjects, Objects, VotedObjects, of_new_rows
-from gpuens.evidence.objects import of_rows as objects_of_rows
+from gpuens.evidence.inputs import CONVENTIONS, read_consensus
+from gpuens.evidence.objects import NewObjects, Objects, VotedObjects, measure_objects
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
@@ -65,7 +63,7 @@ class Evidence:
 
     def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
         checks.check_choice(missing, "missing", CONVENTIONS)
-        self._rows, self._labels = checked_inputs(labels, consensus, device)
+        self._rows, self._labels = read_consensus(labels, consensus, device)
         self._row_of: np.ndarray | None = None
         self.missing = missing
 
@@ -84,35 +82,40 @@ class Evidence:
         ``row_of`` (N,) is the position of each object's row. ``certainty`` holds fields of `Objects` (G,) from votes,
         which replace those computed here. ``unit`` is the weight of a count of 1.
         """
-        found = object.__new__(cls)
-        found._certainty, found._unit = certainty, unit
-        found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
-        found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
-        return found
+        evidence = object.__new__(cls)
+        evidence._certainty, evidence._unit = certainty, unit
+        evidence.missing = checks.check_choice(missing, "missing", CONVENTIONS)
+        evidence._rows, evidence._labels, evidence._row_of = rows, labels, devices.to_host(row_of)
+        return evidence
 
     @cached_property
     def objects(self) -> Objects:
-        found = self._of_rows
-        return found if self._row_of is None else type(found)(*(values[self._row_of] for values in found))
+        by_row = self._row_objects
+        return by_row if self._row_of is None else type(by_row)(*(values[self._row_of] for values in by_row))
 
     @cached_property
-    def _of_rows(self) -> Objects:
-        found = objects_of_rows(self._rows, self._labels, self.missing)
-        return found if self._certainty is None else VotedObjects(*found._replace(**self._certainty))
+    def _overlaps(self) -> Overlaps:
+        return Overlaps.of(self._rows, self._labels)
+
+    @cached_property
+    def _row_objects(self) -> Objects:
+        """The evidence for an object of each row."""
+        objects = measure_objects(self._overlaps, self._rows, self._labels, self.missing)
+        return objects if self._certainty is None else VotedObjects(*objects._replace(**self._certainty))
 
     @cached_property
     def clusters(self) -> Clusters:
-        clusters = clusters_of_rows(self._rows, self._labels, self.missing)
+        clusters = measure_clusters(self._overlaps, self.missing)
         return replace(clusters, sizes=clusters.sizes * self._unit)
 
     @cached_property
     def agreement(self) -> Agreement:
-        return agreement_of_rows(self._rows, self._labels)
+        return measure_agreement(self._overlaps)
 
     @cached_property
     def consistency(self) -> Consistency:
-        found = consistency(self._rows)
-        return found if self._row_of is None else replace(found, ecc=found.ecc[self._row_of])
+        by_row = consistency(self._rows)
+        return by_row if self._row_of is None else replace(by_row, ecc=by_row.ecc[self._row_of])
 
     @cached_property
     def beyond_chance(self) -> BeyondChance:
@@ -122,20 +125,20 @@ class Evidence:
         n, k = len(self.labels), int(self._labels.max()) + 1
         answer = f"{n:,} objects in {k:,} clusters, by {self.shape[1]:,} clusterings"
         try:
-            rows, clusters, agreement = self._of_rows, self.clusters, self.agreement
+            rows, clusters, agreement = self._row_objects, self.clusters, self.agreement
         except MemoryError as error:
             return checks.summary(self, answer, left_out=str(error))
         shares, weights = (0.25, 0.5, 0.75), self._rows.counts
         quartiles = np.quantile(rows.certainty, shares, weights=weights, method="inverted_cdf")
-        known = ~np.isnan(rows.margin)
-        doubtful = np.sum(self._rows.counts[known & (rows.margin <= 0)]) / max(np.sum(self._rows.counts[known]), 1)
-        shown = [f"{n:,} ({c:.2f})" for n, c in zip(clusters.sizes[:5], clusters.consensus[:5], strict=True)]
+        has_margin = ~np.isnan(rows.margin)
+        doubtful = np.sum(weights[has_margin & (rows.margin <= 0)]) / max(np.sum(weights[has_margin]), 1)
+        sizes = [f"{n:,} ({c:.2f})" for n, c in zip(clusters.sizes[:5], clusters.consensus[:5], strict=True)]
         return checks.summary(
             self,
             answer,
             certainty="{1:.2f} is the median, half of the objects are from {0:.2f} to {2:.2f}".format(*quartiles),
-            doubtful=f"{doubtful:.1%} of the objects, whose margin is not above 0" if known.any() else "",
-            sizes_and_consensus=", ".join(shown) + " …" * (k > len(shown)),
+            doubtful=f"{doubtful:.1%} of the objects, whose margin is not above 0" if has_margin.any() else "",
+            sizes_and_consensus=", ".join(sizes) + " …" * (k > len(sizes)),
             agreement=f"{agreement.anmi:.2f} (mean NMI with the clusterings)",
             see="objects, clusters, agreement, consistency, beyond_chance, pairs()",
         )
@@ -161,8 +164,8 @@ class Evidence:
         The clusters are numbered as in the fit. ``row_of[i]`` is the position of the label row of object i in ``rows``.
         """
         row_of = devices.to_host(row_of)
-        found = of_new_rows(self._rows, self._labels, rows, labels, self.missing)
-        return NewObjects(labels[row_of], Objects(*(values[row_of] for values in found)))
+        objects = measure_objects(self._overlaps, rows, labels, self.missing, new=True)
+        return NewObjects(labels[row_of], Objects(*(values[row_of] for values in objects)))
 
     def pairs(self, **choices: Any) -> Pairs:
         """Return the result of `gpuens.evidence.pairs` for the base clusterings; the parameters are the same."""

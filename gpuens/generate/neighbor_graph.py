@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import annotated
-from gpuens.labels.edges import Edges, as_edges, is_network, of_matrix
+from gpuens.labels.edges import Edges, as_edges, is_network, matrix_to_edges
 from gpuens.labels.features import as_features
 from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
@@ -46,9 +46,9 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
             "(gpuens generate --n-neighbors 15)."
         )
     if given:
-        edges = as_edges(X) if is_network(X) else of_matrix(_sparse(X), "X")
+        edges = as_edges(X) if is_network(X) else matrix_to_edges(_sparse(X), "X")
     else:
-        edges = of_matrix(_of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors))
+        edges = matrix_to_edges(_of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors))
     if not len(edges):
         raise ValueError("X is a graph without edges, so there is nothing to cluster; pass a graph with edges.")
     return edges, home_of(X, "X")

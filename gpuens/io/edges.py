@@ -14,7 +14,7 @@ from gpuens.io.content import read_text
 from gpuens.io.kinds import ANNOTATED, INPUTS, TEXTS, Path_
 from gpuens.io.layout import SAMPLE
 from gpuens.io.reading import read_features, read_graph, read_ids
-from gpuens.labels.edges import Edges, number_names, of_matrix, of_pairs
+from gpuens.labels.edges import Edges, matrix_to_edges, number_names, pairs_to_edges
 from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_labels import WHOLE, is_number
 from gpuens.runtime import checks, device
@@ -69,12 +69,14 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
         raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
     name = os.fspath(path).lower()
     if name.endswith(ANNOTATED):
-        return replace(of_matrix(read_graph(path), f"path {os.fspath(path)!r}"), names=names_of_objects(read_ids(path)))
+        return replace(
+            matrix_to_edges(read_graph(path), f"path {os.fspath(path)!r}"), names=names_of_objects(read_ids(path))
+        )
     if name.endswith(".npz"):
         graph = read_features(path)
         if not hasattr(graph, "tocsr"):
             raise ValueError(f"path {os.fspath(path)!r} holds no sparse matrix; write one by scipy.sparse.save_npz.")
-        return of_matrix(graph, f"path {os.fspath(path)!r}")
+        return matrix_to_edges(graph, f"path {os.fspath(path)!r}")
     if name.endswith(INPUTS) and not name.endswith(TEXTS):
         raise ValueError(
             f"path {os.fspath(path)!r} must be a text with an edge in each line, or a graph in npz or h5ad; write the "
@@ -149,7 +151,7 @@ def _of_numbers(table: Any) -> Edges:
     numbers, names = number_names(table[0].to_numpy(), table[1].to_numpy())
     if names.dtype.kind not in "iu":
         raise OverflowError("names are integers of more than 64 bits.")
-    return of_pairs(numbers, table[2].to_numpy() if 2 in table else None, len(names), names)
+    return pairs_to_edges(numbers, table[2].to_numpy() if 2 in table else None, len(names), names)
 
 
 def _of_texts(pieces: Any) -> Edges:
@@ -171,4 +173,4 @@ def _of_texts(pieces: Any) -> Edges:
             if 2 in piece:
                 weights.append(piece[2].to_numpy())
     given = np.concatenate(weights) if weights else None
-    return of_pairs(np.concatenate(ends), given, len(known), pd.Index(known, dtype=object))
+    return pairs_to_edges(np.concatenate(ends), given, len(known), pd.Index(known, dtype=object))

@@ -16,8 +16,8 @@ from gpuens.io.columns import Opened, choose_columns, each_column
 from gpuens.io.content import read_text
 from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
 from gpuens.io.opening import open_file
-from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
-from gpuens.labels.odd_columns import of_file
+from gpuens.labels.long_form import find_roles, looks_long, refuse_long, triples_to_matrix
+from gpuens.labels.odd_columns import file_source
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import FORMS
 
@@ -104,10 +104,10 @@ def _of_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column:
     else:
         names = [opened.names[m] for m in wanted]
         chosen = None if of_ids is None else [names[0], None, None]
-        places = [wanted[place] for place in roles(names, chosen)]
+        places = [wanted[place] for place in find_roles(names, chosen)]
     objects, clusterings = (_without_empty(opened.ids(place)) for place in places[:2])
     labels = opened.read([places[2]])
-    table = of_triples(objects, clusterings, labels.iloc[:, 0], f"path {os.fspath(path)!r}")
+    table = triples_to_matrix(objects, clusterings, labels.iloc[:, 0], f"path {os.fspath(path)!r}")
 
     def read(positions: list[int]) -> Any:
         import pandas as pd
@@ -128,8 +128,8 @@ def refuse_long_table(path: Path_, kind: str, opened: Opened, ids: Any, table: A
     if ids is not None:
         columns, names = [ids, *columns], [ids.name, *names]
     if len(columns) == 3 and looks_long(columns[0], columns[1], names):
-        source = of_file(path)
-        refuse_long(source.what, names, len(columns[0]), "say long=True (--long) to read it so", source.keep)
+        source = file_source(path)
+        refuse_long(source.owner, names, len(columns[0]), "say long=True (--long) to read it so", source.keep)
 
 
 # --- members of clusters ----------------------------------------------------------------------------------------------

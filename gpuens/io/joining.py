@@ -18,7 +18,7 @@ from gpuens.labels.columns import as_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
 from gpuens.labels.object_names import names_of_objects
-from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
+from gpuens.labels.odd_columns import file_source, warn_of_equal_clusterings
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import FORMS, HOW_TO_JOIN
@@ -80,11 +80,13 @@ def read_joined(
         if len(called) == 1 and not isinstance(called[0], str):
             called = [None]
         labels = Labels([as_column(column) for column in read], called, "cpu", ids)
-        sources.append(Source(labels, title, _owner(path), of_file(path) if every_column and not file.form else None))
-    ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
+        sources.append(
+            Source(labels, title, _owner(path), file_source(path) if every_column and not file.form else None)
+        )
+    ensemble, labelled, ids = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
     ensemble.index = names_of_objects(ensemble.index)
     if every_column:
-        warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
+        warn_of_equal_clusterings(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
     forms = "; ".join(dict.fromkeys(file.form for file in found if file.form))
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, forms)
 

@@ -24,14 +24,16 @@ from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.io.transposing import open_transposed
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
-from gpuens.labels.id_columns import (
-    check_names,
-    columns_without_names,
-    name_objects_alone,
-    place_of_names_beside_features,
-)
 from gpuens.labels.object_names import names_of_objects
-from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
+from gpuens.labels.odd_columns import (
+    check_object_names,
+    file_source,
+    find_id_column_of_features,
+    looks_like_ids,
+    named_like_ids,
+    separate_id_columns,
+    warn_of_equal_clusterings,
+)
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.labels.soft_ensemble import refuse_memberships
 from gpuens.runtime import checks
@@ -211,7 +213,7 @@ def read_label_file(
     """Read base clusterings and the names of the objects from a file.
 
     The parameters and errors are those of `read_labels`; ``shared_names`` is that of
-    `Ensemble.of_read`.
+    `Ensemble.from_labels`.
 
     Returns
     -------
@@ -233,8 +235,8 @@ def read_label_file(
         check_orientation(clusterings, spelling_of_file(path))
     # draws may repeat, and all columns of other forms are meant
     every_column = options.get("columns") is None and not transpose and not form
-    source = of_file(path) if names is not None and every_column else None
-    ensemble, labelled = Ensemble.of_read(
+    source = file_source(path) if names is not None and every_column else None
+    ensemble, labelled = Ensemble.from_labels(
         found if names is None else clusterings,
         names,
         source,
@@ -245,7 +247,9 @@ def read_label_file(
     names_of = names_of_objects(ids)
     ensemble.index = names_of if names_of is None or labelled is None else names_of[labelled]
     if every_column:
-        warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
+        warn_of_equal_clusterings(
+            ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
+        )
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, form)
 
 
@@ -356,7 +360,7 @@ def _read_labels(
     if not named and not everything and not transpose:
         of_ids = _column_of_names(opened, wanted, out)
     if everything and not transpose:
-        kept, place = columns_without_names(each_column(found), names, source, named=named)
+        kept, place = separate_id_columns(each_column(found), names, source, named=named)
         of_ids = of_ids if place is None else wanted[place]
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
@@ -364,7 +368,7 @@ def _read_labels(
         warn_of_one_hot(found, names, source)
     if of_ids is not None:
         ids = opened.ids(of_ids)
-        check_names(ids, source, opened.first_line)
+        check_object_names(ids, source, opened.first_line)
     warn_of_odd_texts(found, names, missing, source, kept=no_missing)
     unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
     named_columns = None if unnamed and names == list(range(found.shape[1])) else names
@@ -386,7 +390,7 @@ def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None)
         if m in out or not (m == 0 or named_like_ids(name)):
             continue
         with suppress(ValueError):  # a column of a kind that cannot be read is no column of names
-            if name_objects_alone(opened.ids(m), nearly=m == 0):
+            if looks_like_ids(opened.ids(m), nearly=m == 0):
                 return m
     return None
 
@@ -459,13 +463,13 @@ def read_feature_file(
     wanted, of_ids = choose_columns(opened.names, columns, exclude, _titled(opened, id_column))
     X, ids = opened.read(wanted), opened.ids(of_ids)
     if of_ids is None and names_of_objects(ids) is None and hasattr(X, "columns"):
-        place = None if columns is not None else place_of_names_beside_features(X)
+        place = None if columns is not None else find_id_column_of_features(X)
         of_ids = _column_of_names(opened, wanted, exclude) if place is None else wanted[place]
         if place is not None:
             X = X.iloc[:, np.arange(X.shape[1]) != place]
     if of_ids is not None:
         ids = opened.ids(of_ids)
-        check_names(ids, f"path {os.fspath(path)!r}", opened.first_line)
+        check_object_names(ids, f"path {os.fspath(path)!r}", opened.first_line)
     return FeatureFile(X, ids)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from gpuens.labels.communities import as_sequences, columns_by_name, refuse_single, warn_of_members
 from gpuens.labels.frames import as_pandas, is_frame, is_of_cudf
-from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.object_names import JOIN, counts_from_0, in_one_order, index_of, index_of_all, index_of_names
+from gpuens.labels.odd_columns import separate_id_columns
 from gpuens.labels.orientation import check_orientation
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -23,7 +23,7 @@ class Columns(NamedTuple):
     index: Any  # the names of the objects, a pandas Index (N,), or None
     left_out: Sequence[Any] = ()  # names of the columns of a DataFrame that name the objects
 
-    def chosen(self, places: list[int]) -> "Columns":
+    def take(self, places: list[int]) -> "Columns":
         """Return the columns at some places, in the order of ``places``."""
         if places == list(range(len(self.names))):
             return self
@@ -39,52 +39,95 @@ def split_columns(
     says that rows are objects.
     """
     checks.refuse_sparse(labels)  # one kind of sparse matrices is a Mapping
-    refuse_single(labels)
+    if not hasattr(labels, "shape"):
+        refuse_single(labels)
     if isinstance(labels, Mapping):
-        columns = _of_list(list(labels.values()), n_clusterings, wide)._replace(names=list(labels))
+        columns = _split_list(list(labels.values()), n_clusterings, wide)._replace(names=list(labels))
     elif isinstance(labels, (list, tuple)):
-        columns = _of_list(labels, n_clusterings, wide)
-    elif is_frame(labels):
-        columns = _of_frame(labels)
-        if names is None and len(columns.names) != n_clusterings:
-            columns = _named(columns)
-        if not wide:
-            check_orientation(columns.values, by_columns=True)
+        columns = _split_list(labels, n_clusterings, wide)
     else:
-        columns = _of_array(labels)
+        by_columns = is_frame(labels)
+        columns = _split_frame(labels, names, n_clusterings) if by_columns else _split_array(labels)
         if not wide:
-            check_orientation(columns.values, by_columns=len(columns.names) == n_clusterings)
+            by_columns = by_columns or len(columns.names) == n_clusterings
+            check_orientation(columns.values, by_columns=by_columns)
     return columns if names is None else columns._replace(names=checks.check_names(names, len(columns.values)))
 
 
-def _refuse_others(labels: Any) -> None:
-    """Refuse AnnData, scalars, texts, sets and iterators."""
+def _split_array(labels: Any) -> Columns:
+    """Return the columns of an array (N, M) of any library; refuse AnnData, scalars, texts, sets and iterators."""
     if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # else NumPy would read an AnnData object row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
             f"of {checks.listed(labels.obs.columns)}."
         )
-    nothing = labels is None or isinstance(labels, (str, bytes, Set, Iterator)) or np.isscalar(labels)
-    if nothing or type(labels).__name__ == "NAType":
+    is_scalar = labels is None or isinstance(labels, (str, bytes, Set, Iterator)) or np.isscalar(labels)
+    if is_scalar or type(labels).__name__ == "NAType":
         raise TypeError(
             f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
             f"{type(labels).__name__}{', so pass list(labels)' if isinstance(labels, Iterator) else ''}."
         )
+    device_kind, matrix = devices.home_of(labels), devices.native(labels)
+    checks.check_label_shape(matrix.shape)
+    if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
+        matrix = np.asarray(matrix)
+    return Columns(matrix.T, list(range(matrix.shape[1])), device_kind, None)
 
 
-def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Columns:
+def _split_frame(frame: Any, names: Sequence[Any] | None, n_clusterings: int | None) -> Columns:
+    """Return the columns of a frame of any library; without ``names``, a column that names the objects is left out."""
+    index, table = index_of(frame), as_pandas(frame)
+    if not hasattr(table, "iloc"):
+        raise TypeError(
+            f"labels are a {type(frame).__name__} of {type(frame).__module__}, a table that is not known; pass "
+            "labels.to_pandas() or an array."
+        )
+    checks.check_label_shape(tuple(table.shape))
+    titles = list(table.columns)  # pandas allows equal names, so columns are selected by position
+    values = [as_column(table.iloc[:, m]) for m in range(len(titles))]
+    columns = Columns(values, titles, "cuda" if is_of_cudf(frame) else "cpu", index)
+    if names is not None or len(titles) == n_clusterings:
+        return columns
+    has_names = index is not None and not counts_from_0(index)
+    places, id_place = separate_id_columns(values, titles, "labels", named=has_names, argument="names")
+    if id_place is not None:
+        title = titles[id_place]
+        checks.warn(
+            f"labels: the column {title!r} names the objects and is no clustering; pass "
+            f"labels.set_index({title!r}) to say so, or gpuens.Ensemble(labels, names=list(labels.columns)) if it is."
+        )
+        index = index_of_names(np.asarray(values[id_place]).tolist()).rename(title)
+    left_out = [name for m, name in enumerate(titles) if m not in places]
+    return columns.take(places)._replace(index=index, left_out=left_out)
+
+
+def _split_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Columns:
     """Return the elements of a list as columns in one order of the objects, if these have names."""
     names, labels = list(range(len(labels))), as_sequences(labels)
     titles = [f"labels[{m}]" for m in names]
     by_name = columns_by_name(labels, as_column, titles)
     if by_name is not None:
         return Columns(by_name[0], names, "cpu", by_name[1])
-    ordered, index = in_one_order(labels, titles, JOIN), index_of_all(labels)
-    device_kind, columns = devices.home_of_all(ordered, titles), [as_column(column) for column in ordered]
-    shapes = [column.shape for column in columns]
+    series, index = in_one_order(labels, titles, JOIN), index_of_all(labels)
+    device_kind, columns = devices.home_of_all(series, titles), [as_column(column) for column in series]
+    of_lists = all(isinstance(column, (list, tuple)) for column in labels)
+    _check_shapes([column.shape for column in columns], of_lists, index)
+    if of_lists and not wide and n_clusterings != len(columns) > len(columns[0]):
+        raise ValueError(
+            f"labels are a list of {len(columns)} lists of {len(columns[0])} label(s), and in a list each element "
+            "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
+            "object, or say wide=True (gpuens.Ensemble(labels, wide=True)) if there really are so few objects."
+        )
+    if of_lists:
+        warn_of_members(labels)
+    return Columns(columns, names, device_kind, index)
+
+
+def _check_shapes(shapes: list[tuple[int, ...]], of_lists: bool, index: Any) -> None:
+    """Refuse the shapes of the elements of a list unless all are columns (n_objects,) of the same objects."""
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
-        tables = all(isinstance(one, (list, tuple)) for one in labels) and shapes and len(shapes[0]) == 2
-        checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), members=bool(tables))
+        are_members = of_lists and bool(shapes) and len(shapes[0]) == 2
+        checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), members=are_members)
     for position, shape in enumerate(shapes):
         if len(shape) != 1:
             raise ValueError(
@@ -93,64 +136,13 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Co
             )
     for position, (length,) in enumerate(shapes):
         if length != shapes[0][0]:
-            lists = all(isinstance(column, (list, tuple)) for column in labels)
-            members = "; if each list is a cluster of one clustering, pass [labels]" if lists else ""
-            named = members if index is None else f"; {JOIN}, by the index of each"
+            members = "; if each list is a cluster of one clustering, pass [labels]" if of_lists else ""
+            advice = members if index is None else f"; {JOIN}, by the index of each"
             raise ValueError(
                 f"labels: every base clustering must label the same objects, but clustering 0 has {shapes[0][0]} "
-                f"labels and clustering {position} has {length}{named}."
+                f"labels and clustering {position} has {length}{advice}."
             )
     checks.check_label_shape((shapes[0][0], len(shapes)))
-    many = not wide and n_clusterings != len(columns) > len(columns[0])
-    if many and all(isinstance(column, (list, tuple)) for column in labels):
-        raise ValueError(
-            f"labels are a list of {len(columns)} lists of {len(columns[0])} label(s), and in a list each element "
-            "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
-            "object, or say wide=True (gpuens.Ensemble(labels, wide=True)) if there really are so few objects."
-        )
-    if all(isinstance(column, (list, tuple)) for column in labels):
-        warn_of_members(labels)
-    return Columns(columns, names, device_kind, index)
-
-
-def _of_frame(frame: Any) -> Columns:
-    """Return the columns of a frame of any library."""
-    index, table = index_of(frame), as_pandas(frame)
-    if not hasattr(table, "iloc"):
-        raise TypeError(
-            f"labels are a {type(frame).__name__} of {type(frame).__module__}, a table that is not known; pass "
-            "labels.to_pandas() or an array."
-        )
-    checks.check_label_shape(tuple(table.shape))
-    names = list(table.columns)  # pandas allows equal names, so columns are selected by position
-    columns = [as_column(table.iloc[:, m]) for m in range(len(names))]
-    return Columns(columns, names, "cuda" if is_of_cudf(frame) else "cpu", index)
-
-
-def _named(columns: Columns) -> Columns:
-    """Return columns without those that name the objects, whose names become the index unless there is one."""
-    named = columns.index is not None and not counts_from_0(columns.index)
-    kept, place = columns_without_names(columns.values, columns.names, "labels", named=named, argument="names")
-    left_out = [name for m, name in enumerate(columns.names) if m not in kept]
-    index = columns.index
-    if place is not None:
-        title = columns.names[place]
-        checks.warn(
-            f"labels: the column {title!r} names the objects and is no clustering; pass "
-            f"labels.set_index({title!r}) to say so, or gpuens.Ensemble(labels, names=list(labels.columns)) if it is."
-        )
-        index = index_of_names(np.asarray(columns.values[place]).tolist()).rename(title)
-    return columns.chosen(kept)._replace(index=index, left_out=left_out)
-
-
-def _of_array(labels: Any) -> Columns:
-    """Return the columns of an array (N, M) of any library."""
-    _refuse_others(labels)
-    device_kind, matrix = devices.home_of(labels), devices.native(labels)
-    checks.check_label_shape(matrix.shape)
-    if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
-        matrix = np.asarray(matrix)
-    return Columns(matrix.T, list(range(matrix.shape[1])), device_kind, None)
 
 
 def as_column(column: Any) -> Any:

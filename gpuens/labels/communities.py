@@ -30,23 +30,25 @@ class Named(NamedTuple):
 
 def as_sequences(clusterings: Sequence[Any]) -> list[Any]:
     """Return clusterings in which iterators and views of dicts are lists."""
-    return [list(one) if isinstance(one, (Iterator, ValuesView)) else one for one in clusterings]
+    return [
+        list(clustering) if isinstance(clustering, (Iterator, ValuesView)) else clustering for clustering in clusterings
+    ]
 
 
 def refuse_single(labels: Any) -> None:
     """Refuse one clustering of named objects in place of several."""
-    what = None
+    description = None
     if _is_igraph(labels) or _is_cdlib(labels):
-        what = f"a {type(labels).__name__}"
+        description = f"a {type(labels).__name__}"
     elif isinstance(labels, Mapping):
         if labels and all(map(_is_label, labels.values())):
-            what = f"a dict of the labels of {len(labels)} object(s)"
+            description = f"a dict of the labels of {len(labels)} object(s)"
         elif labels and all(isinstance(members, (set, frozenset)) for members in labels.values()):
-            what = f"a dict of {len(labels)} set(s) of members"
-    elif isinstance(labels, (list, tuple)) and labels and all(isinstance(one, (set, frozenset)) for one in labels):
-        what = f"a list of {len(labels)} set(s) of members"
-    if what is not None:
-        raise TypeError(f"labels are one clustering, {what}; pass a list of clusterings, such as [labels].")
+            description = f"a dict of {len(labels)} set(s) of members"
+    elif isinstance(labels, (list, tuple)) and labels and all(isinstance(m, (set, frozenset)) for m in labels):
+        description = f"a list of {len(labels)} set(s) of members"
+    if description is not None:
+        raise TypeError(f"labels are one clustering, {description}; pass a list of clusterings, such as [labels].")
 
 
 def warn_of_members(columns: Sequence[Any]) -> None:
@@ -77,29 +79,31 @@ def columns_by_name(clusterings: Sequence[Any], as_column: Callable[[Any], Any],
         column without names beside others whose objects are not 0 … n_objects - 1.
     """
     ragged = any(map(_is_ragged, clusterings))
-    by_members = [_named(one, title, ragged) for one, title in zip(clusterings, titles, strict=True)]
-    if not any(by_members):
+    read = [_read_clustering(clustering, title, ragged) for clustering, title in zip(clusterings, titles, strict=True)]
+    if not any(read):
         return None
-    named = [one or _with_names(column) for one, column in zip(by_members, clusterings, strict=True)]
-    places, index, n_objects = _places(named, titles)
+    named_clusterings = [
+        clustering or _read_column(column) for clustering, column in zip(read, clusterings, strict=True)
+    ]
+    places, index, n_objects = _find_places(named_clusterings, titles)
     columns = [
-        _spread(as_column(one.labels), places_of_one, n_objects)
-        for one, places_of_one in zip(named, places, strict=True)
+        _spread_labels(as_column(clustering.labels), own_places, n_objects)
+        for clustering, own_places in zip(named_clusterings, places, strict=True)
     ]
     return columns, index
 
 
-def _named(clustering: Any, title: str, ragged: bool) -> Named | None:
+def _read_clustering(clustering: Any, title: str, ragged: bool) -> Named | None:
     """Return a clustering of named objects, or None for a column; ``ragged``: lists of lists are lists of members."""
     if isinstance(clustering, Mapping):
         if clustering and all(map(_is_collection, clustering.values())):
-            return _of_members(list(clustering.values()), list(clustering))
+            return _members_to_labels(list(clustering.values()), list(clustering))
         return Named(list(clustering), list(clustering.values()), True)
     if _is_cdlib(clustering):
-        return _of_members(clustering.communities)
+        return _members_to_labels(clustering.communities)
     if _is_igraph(clustering):
         if clustering.membership and _is_collection(clustering.membership[0]):  # a VertexCover, which may overlap
-            return _of_members(list(clustering))
+            return _members_to_labels(list(clustering))
         named = "name" in clustering.graph.vs.attributes()
         names = clustering.graph.vs["name"] if named else range(len(clustering.membership))
         return Named(names, clustering.membership, True)
@@ -107,13 +111,13 @@ def _named(clustering: Any, title: str, ragged: bool) -> Named | None:
         return None
     if not isinstance(clustering[0], (set, frozenset)) and not (ragged and _is_collection(clustering[0])):
         return None
-    odd = next((one for one in clustering if not _is_collection(one)), None)
-    if odd is not None:
-        raise TypeError(f"{title} has {checks.shown(odd)} among sets of members; pass the members of each cluster.")
-    return _of_members(clustering)
+    label = next((members for members in clustering if not _is_collection(members)), None)
+    if label is not None:
+        raise TypeError(f"{title} has {checks.shown(label)} among sets of members; pass the members of each cluster.")
+    return _members_to_labels(clustering)
 
 
-def _of_members(clusters: Sequence[Any], names: Sequence[Any] | None = None) -> Named:
+def _members_to_labels(clusters: Sequence[Any], names: Sequence[Any] | None = None) -> Named:
     """Return a clustering by the members of its clusters, which have ``names`` or the numbers 0, 1, 2, …."""
     sizes = np.fromiter(map(len, clusters), np.int64, len(clusters))
     numbers = np.repeat(np.arange(len(clusters)), sizes)
@@ -121,7 +125,7 @@ def _of_members(clusters: Sequence[Any], names: Sequence[Any] | None = None) -> 
     return Named(list(chain.from_iterable(clusters)), labels, False)
 
 
-def _with_names(column: Any) -> Named:
+def _read_column(column: Any) -> Named:
     """Return a column with the names of its index, or 0 … n_objects - 1."""
     index = index_of(column)
     if index is None or counts_from_0(index):
@@ -129,7 +133,7 @@ def _with_names(column: Any) -> Named:
     return Named(index.tolist(), column, True)
 
 
-def _places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndarray], Any, int]:
+def _find_places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndarray], Any, int]:
     """Return the place of each object of each clustering among all objects, the index of all, and their number.
 
     Objects are in the order of their names if these are 0 … n_objects - 1; else in the order of their first appearance
@@ -140,34 +144,35 @@ def _places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndar
     codes, distinct = factorize(np.fromiter(chain(*(named[m].names for m in first)), object, sum(sizes)))
     of_each = dict(zip(first, np.split(codes, np.cumsum(sizes)[:-1]), strict=True))
     index, n_objects = index_of_names(distinct), len(distinct)
-    counted = index.dtype.kind in "iu" and n_objects and n_objects == 1 + int(index.max()) and int(index.min()) == 0
-    bare = [m for m in first if isinstance(named[m].names, range)]  # positions of clusterings without names
+    are_numbers = index.dtype.kind in "iu" and n_objects and n_objects == 1 + int(index.max()) and int(index.min()) == 0
+    unnamed = [m for m in first if isinstance(named[m].names, range)]  # clusterings by the positions of objects
     for m, title in enumerate(titles):
-        if (unnamed := of_each[m] < 0).any():
-            raise ValueError(f"{title}: object {int(unnamed.argmax())} has no name (missing value); name it.")
-        if (times := np.bincount(of_each[m], minlength=1)).max() > 1:
+        if (lacks_name := of_each[m] < 0).any():
+            raise ValueError(f"{title}: object {int(lacks_name.argmax())} has no name (missing value); name it.")
+        if (n_clusters := np.bincount(of_each[m], minlength=1)).max() > 1:
             raise ValueError(
-                f"{title} has object {name_at(index, times.argmax())!r} in {times.max()} clusters; an object is in one "
-                "cluster of a clustering, so remove it from the others."
+                f"{title} has object {name_at(index, n_clusters.argmax())!r} in {n_clusters.max()} clusters; an object "
+                "is in one cluster of a clustering, so remove it from the others."
             )
-    if bare and not (counted and len(named[bare[0]].names) == n_objects):
-        other = next(m for m in range(len(named)) if m not in bare)
+    if unnamed and not (are_numbers and len(named[unnamed[0]].names) == n_objects):
+        other_m = next(m for m in range(len(named)) if m not in unnamed)
         raise ValueError(
-            f"{titles[bare[0]]} has {len(named[bare[0]].names)} labels without names of objects, but {titles[other]} "
-            f"has names such as {named[other].names[0]!r}; pass a dict {{object: label}} or a Series with an index."
+            f"{titles[unnamed[0]]} has {len(named[unnamed[0]].names)} labels without names of objects, but "
+            f"{titles[other_m]} has names such as {named[other_m].names[0]!r}; pass a dict {{object: label}} or a "
+            "Series with an index."
         )
     n_in_order = 1 + max((int(of_each[m].max(initial=-1)) for m in first if named[m].in_order), default=-1)
     order = np.arange(n_objects)
-    if counted:
+    if are_numbers:
         order = np.argsort(index.to_numpy())
     else:
-        order[n_in_order:] = _sorted(index, order[n_in_order:])
+        order[n_in_order:] = _sort_places(index, order[n_in_order:])
     rank = np.empty(n_objects, dtype=np.int64)
     rank[order] = np.arange(n_objects)
-    return [rank[of_each[m]] for m in range(len(named))], None if counted else index[order], n_objects
+    return [rank[of_each[m]] for m in range(len(named))], None if are_numbers else index[order], n_objects
 
 
-def _sorted(index: Any, places: np.ndarray) -> Any:
+def _sort_places(index: Any, places: np.ndarray) -> Any:
     """Return places in the order of their names; names that cannot be compared are ordered by type and text."""
     names = index.tolist()
     try:
@@ -176,7 +181,7 @@ def _sorted(index: Any, places: np.ndarray) -> Any:
         return sorted(places.tolist(), key=lambda place: (type(names[place]).__name__, repr(names[place])))
 
 
-def _spread(labels: Any, places: np.ndarray, n_objects: int) -> Any:
+def _spread_labels(labels: Any, places: np.ndarray, n_objects: int) -> Any:
     """Return the labels at their places in a column (n_objects,), and missing labels elsewhere."""
     if hasattr(labels, "iloc"):
         labels = labels.astype(object).where(labels.notna(), None).to_numpy()
@@ -191,14 +196,14 @@ def _spread(labels: Any, places: np.ndarray, n_objects: int) -> Any:
 
 
 def _is_igraph(clustering: Any) -> bool:
-    return _has(clustering, "membership", "graph")
+    return _has_attributes(clustering, "membership", "graph")
 
 
 def _is_cdlib(clustering: Any) -> bool:
-    return _has(clustering, "communities", "graph")
+    return _has_attributes(clustering, "communities", "graph")
 
 
-def _has(value: Any, *names: str) -> bool:
+def _has_attributes(value: Any, *names: str) -> bool:
     """Return whether a value has some attributes, and is no frame or Series, whose columns could have these names."""
     return not hasattr(value, "shape") and all(hasattr(value, name) for name in names)
 
@@ -213,6 +218,8 @@ def _is_collection(value: Any) -> bool:
 
 def _is_ragged(clustering: Any) -> bool:
     """Return whether a clustering is a list of lists of different lengths."""
-    if not isinstance(clustering, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in clustering):
+    if not isinstance(clustering, (list, tuple)) or not all(
+        isinstance(members, (list, tuple)) for members in clustering
+    ):
         return False
     return len(set(map(len, clustering))) > 1

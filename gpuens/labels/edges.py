@@ -46,9 +46,9 @@ class Edges:
     def __repr__(self) -> str:
         return f"Edges(n_objects={self.n_objects}, n_edges={len(self)})"
 
-    def take(self, kept: np.ndarray, weights: np.ndarray) -> "Edges":
-        """Return the edges of the mask ``kept`` (n_edges,), with new weights (n_kept,), and all objects."""
-        return Edges(self.first[kept], self.second[kept], weights, self.n_objects, self.names)
+    def take(self, mask: np.ndarray, weights: np.ndarray) -> "Edges":
+        """Return the edges of the mask ``mask`` (n_edges,), with new weights (n_kept,), and all objects."""
+        return Edges(self.first[mask], self.second[mask], weights, self.n_objects, self.names)
 
     def matrix(self) -> "coo_array":
         """Return the edges as a SciPy COO array (n_objects, n_objects) with each edge in the upper triangle."""
@@ -59,7 +59,7 @@ class Edges:
 
 def is_network(graph: Any) -> bool:
     """Return whether a graph is `Edges`, a `gpuens.Graph`, a graph of networkx or a graph of igraph."""
-    return isinstance(graph, Edges) or hasattr(graph, "as_edges") or _of_igraph(graph) or _of_networkx(graph)
+    return isinstance(graph, Edges) or hasattr(graph, "as_edges") or _is_igraph(graph) or _is_networkx(graph)
 
 
 def as_edges(graph: Any) -> Edges:
@@ -91,21 +91,21 @@ def as_edges(graph: Any) -> Edges:
         edges: Edges = graph.as_edges()
         return edges
     if hasattr(graph, "tocsr"):
-        return of_matrix(graph)
-    if _of_igraph(graph) or _of_networkx(graph):
+        return matrix_to_edges(graph)
+    if _is_igraph(graph) or _is_networkx(graph):
         if graph.is_directed():
             raise ValueError(
                 "graph is directed, but must be undirected; pass graph.to_undirected() of networkx, or "
                 "graph.as_undirected() of igraph."
             )
-        return (_edges_of_igraph if _of_igraph(graph) else _edges_of_networkx)(graph)
+        return (_edges_of_igraph if _is_igraph(graph) else _edges_of_networkx)(graph)
     check_readable(graph, "graph")
     if hasattr(table := as_pandas(graph), "iloc"):
         return _edges_of_table(table)
     return _edges_of_array(graph)
 
 
-def among(edges: Edges, n_objects: int, index: Any) -> Edges:
+def match_objects(edges: Edges, n_objects: int, index: Any) -> Edges:
     """Return the edges with the numbers that their objects have among the objects of labels.
 
     Objects are matched by name, or, if ``index`` is None, names must be the numbers 0 … n_objects - 1. Edges without
@@ -125,26 +125,25 @@ def among(edges: Edges, n_objects: int, index: Any) -> Edges:
                 "of all objects, and count objects from 0."
             )
         return Edges(edges.first, edges.second, edges.weights, n_objects, index)
-    names, own = edges.names, pd.RangeIndex(n_objects) if index is None else index
-    for one, whose in ((names, "the graph"), (own, "labels")):
-        if not one.is_unique:
-            raise ValueError(
-                f"{whose}: several objects have the name {name_at(one, one.duplicated().argmax())!r}; rename them."
-            )
-    if (names.dtype.kind in "iu") != (own.dtype.kind in "iu"):  # a number and its text are the same name
-        names, own = names.astype(str), own.astype(str)
-    names, own = exact_indexes([names, own])
-    places = own.get_indexer(names)
+    names, object_names = edges.names, pd.RangeIndex(n_objects) if index is None else index
+    for owner, owner_names in (("the graph", names), ("labels", object_names)):
+        if not owner_names.is_unique:
+            first = name_at(owner_names, owner_names.duplicated().argmax())
+            raise ValueError(f"{owner}: several objects have the name {first!r}; rename them.")
+    if (names.dtype.kind in "iu") != (object_names.dtype.kind in "iu"):  # a number and its text are the same name
+        names, object_names = names.astype(str), object_names.astype(str)
+    names, object_names = exact_indexes([names, object_names])
+    places = object_names.get_indexer(names)
     if len(places) and places.min() < 0:
         unknown = name_at(edges.names, places.argmin())
         raise ValueError(
             f"labels have no object {unknown!r}, which the edges have; pass labels of all objects, with their names "
             "(an index, or --id-column)."
         )
-    return of_pairs(places[np.column_stack([edges.first, edges.second])], edges.weights, n_objects, index)
+    return pairs_to_edges(places[np.column_stack([edges.first, edges.second])], edges.weights, n_objects, index)
 
 
-def of_pairs(pairs: np.ndarray, weights: np.ndarray | None, n_objects: int, names: Any) -> Edges:
+def pairs_to_edges(pairs: np.ndarray, weights: np.ndarray | None, n_objects: int, names: Any) -> Edges:
     """Return the edges of pairs of objects (n_pairs, 2), sorted by their objects.
 
     Loops and edges of weight 0 are left out. Of several pairs of the same objects, in any order, the largest weight
@@ -156,8 +155,8 @@ def of_pairs(pairs: np.ndarray, weights: np.ndarray | None, n_objects: int, name
             raise TypeError(f"weights of the edges are of type {weights.dtype}; make them real numbers.")
         if len(weights) and not (np.isfinite(weights).all() and weights.min() >= 0):
             raise ValueError("weights of the edges must be finite and not below 0; correct or leave out these edges.")
-    kept = first != second if weights is None else (first != second) & (weights > 0)
-    low, high = np.minimum(first, second)[kept], np.maximum(first, second)[kept]
+    is_edge = first != second if weights is None else (first != second) & (weights > 0)
+    low, high = np.minimum(first, second)[is_edge], np.maximum(first, second)[is_edge]
     keys = low.astype(np.int64) * n_objects + high
     del low, high
     if weights is None:
@@ -166,16 +165,16 @@ def of_pairs(pairs: np.ndarray, weights: np.ndarray | None, n_objects: int, name
         heaviest = np.ones(len(keys))
     else:
         order = keys.argsort()
-        keys, own = keys[order], weights[kept].astype(np.float64)[order]
+        keys, sorted_weights = keys[order], weights[is_edge].astype(np.float64)[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        heaviest = np.maximum.reduceat(own, starts) if len(starts) else own
+        heaviest = np.maximum.reduceat(sorted_weights, starts) if len(starts) else sorted_weights
         keys = keys[starts]
         heaviest = times(heaviest, power_of(heaviest, "weights"))  # modularity has products of sums of weights
     dtype = np.int32 if n_objects < 2**31 else np.int64
     return Edges((keys // n_objects).astype(dtype), (keys % n_objects).astype(dtype), heaviest, n_objects, names)
 
 
-def of_matrix(graph: Any, name: str = "graph", *, mend: bool = False) -> Edges:
+def matrix_to_edges(graph: Any, name: str = "graph", *, mend: bool = False) -> Edges:
     """Return the edges of a sparse symmetric matrix; its diagonal is left out.
 
     With ``mend``, a matrix that is not symmetric is not refused: the larger weight of two directions counts.
@@ -224,18 +223,18 @@ def number_names(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, Any
     low = int(ends.min(initial=0))
     reach = int(ends.max(initial=0)) - low + 1
     if reach <= 8 * ends.size:  # a table of the numbers is faster than sorting
-        used = np.zeros(reach, dtype=bool)
-        used[ends.ravel() - low] = True
-        number = np.cumsum(used, dtype=np.int64) - 1
-        return number[ends - low], pd.Index(np.flatnonzero(used).astype(ends.dtype) + ends.dtype.type(low))
+        occurs = np.zeros(reach, dtype=bool)
+        occurs[ends.ravel() - low] = True
+        number = np.cumsum(occurs, dtype=np.int64) - 1
+        return number[ends - low], pd.Index(np.flatnonzero(occurs).astype(ends.dtype) + ends.dtype.type(low))
     names, numbers = np.unique(ends, return_inverse=True)
     return numbers.reshape(-1, 2), pd.Index(names)
 
 
-def of_named(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Edges:
+def named_pairs_to_edges(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Edges:
     """Return the edges between two arrays (n_edges,) of names of objects."""
     numbers, names = number_names(first, second)
-    return of_pairs(numbers, weights, len(names), names)
+    return pairs_to_edges(numbers, weights, len(names), names)
 
 
 def _edges_of_array(graph: Any) -> Edges:
@@ -252,9 +251,9 @@ def _edges_of_array(graph: Any) -> Edges:
     if weights is not None and array.dtype.kind in "UO":
         weights = _as_numbers(weights)
     if array.dtype.kind not in "iuf":
-        return of_named(ends[:, 0], ends[:, 1], weights)
-    whole = array.dtype.kind != "f" or (np.isfinite(ends) & (ends == np.floor(ends))).all()
-    if not (whole and ends.min() >= 0):
+        return named_pairs_to_edges(ends[:, 0], ends[:, 1], weights)
+    are_numbers = array.dtype.kind != "f" or (np.isfinite(ends) & (ends == np.floor(ends))).all()
+    if not (are_numbers and ends.min() >= 0):
         raise ValueError(
             "edges: the first two columns must hold the numbers of objects, 0, 1, 2, …; pass names as texts, or in a "
             "DataFrame."
@@ -267,7 +266,7 @@ def _edges_of_array(graph: Any) -> Edges:
         "pass the edges as a DataFrame, whose numbers count as names",
     )
     numbers = ends.astype(np.int32 if n_objects < 2**31 else np.int64, copy=False)
-    return of_pairs(numbers, weights, n_objects, None)
+    return pairs_to_edges(numbers, weights, n_objects, None)
 
 
 def _edges_of_table(table: Any) -> Edges:
@@ -277,7 +276,7 @@ def _edges_of_table(table: Any) -> Edges:
             "two objects and, if you like, its weight."
         )
     columns = [np.asarray(table.iloc[:, m]) for m in range(table.shape[1])]
-    return of_named(columns[0], columns[1], columns[2] if len(columns) == 3 else None)
+    return named_pairs_to_edges(columns[0], columns[1], columns[2] if len(columns) == 3 else None)
 
 
 def _as_numbers(weights: np.ndarray) -> np.ndarray:
@@ -290,11 +289,11 @@ def _as_numbers(weights: np.ndarray) -> np.ndarray:
 # --- graphs of other packages -----------------------------------------------------------------------------------------
 
 
-def _of_igraph(graph: Any) -> bool:
+def _is_igraph(graph: Any) -> bool:
     return all(hasattr(graph, name) for name in ("get_edgelist", "vs", "es", "is_directed"))
 
 
-def _of_networkx(graph: Any) -> bool:
+def _is_networkx(graph: Any) -> bool:
     return all(hasattr(graph, name) for name in ("adjacency", "nodes", "edges", "is_directed"))
 
 
@@ -302,7 +301,7 @@ def _edges_of_igraph(graph: Any) -> Edges:
     ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
     weights = _as_numbers(np.array(graph.es["weight"])) if "weight" in graph.es.attributes() else None
     named = "name" in graph.vs.attributes()
-    return of_pairs(ends, weights, graph.vcount(), index_of_names(graph.vs["name"]) if named else None)
+    return pairs_to_edges(ends, weights, graph.vcount(), index_of_names(graph.vs["name"]) if named else None)
 
 
 def _edges_of_networkx(graph: Any) -> Edges:
@@ -313,4 +312,4 @@ def _edges_of_networkx(graph: Any) -> Edges:
     listed = list(graph.edges(data="weight", default=1.0))
     ends = np.array([(number[a], number[b]) for a, b, _ in listed], dtype=np.int64).reshape(-1, 2)
     weights = _as_numbers(np.array([weight for *_, weight in listed]))
-    return of_pairs(ends, weights, len(names), names)
+    return pairs_to_edges(ends, weights, len(names), names)

@@ -16,14 +16,13 @@ from gpuens.labels.codes import (
     unlabelled_objects,
 )
 from gpuens.labels.columns import as_column, split_columns
-from gpuens.labels.encoding import encode_columns
+from gpuens.labels.encoding import encode_columns, find_values
 from gpuens.labels.frames import as_pandas, is_frame
-from gpuens.labels.joining import Source, joined, sources_of
-from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
+from gpuens.labels.joining import Source, join_sources, read_sources
+from gpuens.labels.long_form import find_roles, looks_long, refuse_long, triples_to_matrix
 from gpuens.labels.object_names import JOIN, places_of
-from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
+from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, find_clusterings
 from gpuens.labels.odd_labels import warn_of_odd_labels
-from gpuens.labels.values import find_values
 from gpuens.runtime import checks, device
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Ensemble:
 
     def __init__(self, labels: Any, *, names: Sequence[Any] | None = None, wide: bool = False) -> None:
         if not isinstance(labels, Ensemble):
-            labels, _ = Ensemble.of_read(labels, names, _source_of(labels, names), wide=wide)
+            labels, _ = Ensemble.from_labels(labels, names, wide=wide)
             warn_of_odd_labels(labels.categories, labels.names)
         self.__dict__ |= labels.__dict__
         self.names = list(labels.names) if names is None else checks.check_names(names, labels.n_clusterings)
@@ -134,16 +133,16 @@ class Ensemble:
         >>> ens.n_objects, labelled.tolist()
         (2, [True, False, True])
         """
-        ensemble, labelled = cls.of_read(labels, names, _source_of(labels, names), drop_unlabelled=True, wide=wide)
+        ensemble, labelled = cls.from_labels(labels, names, drop_unlabelled=True, wide=wide)
         warn_of_odd_labels(ensemble.categories, ensemble.names)
         return ensemble, labelled
 
     @classmethod
-    def of_read(
+    def from_labels(
         cls,
         labels: Any,
         names: Sequence[Any] | None,
-        source: ColumnSource | None = None,
+        source: ColumnSource | str | None = "frame",
         *,
         drop_unlabelled: bool = False,
         shared_names: bool = False,
@@ -151,26 +150,29 @@ class Ensemble:
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
-        ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``:
-        keep the objects with at least one label and return their mask (n_objects,); else objects without any label are
-        refused. ``shared_names``: the clusterings take names from one list, so that none of these is wrong: objects
-        without a label, and clusterings with one name or none. ``wide``: as in the class.
+        ``source``: leave out columns that are no clusterings, with a warning; None keeps all, and so does "frame",
+        unless labels are a DataFrame without given names. ``drop_unlabelled``: keep the objects with at least one label
+        and return their mask (n_objects,); else objects without any label are refused. ``shared_names``: the
+        clusterings take names from one list, so that none of these is wrong: objects without a label, and clusterings
+        with one name or none. ``wide``: as in the class.
         """
         columns = split_columns(labels, names, wide=wide)
         codes, categories = encode_columns(columns.values, columns.names)
-        names, index, left_out = columns.names, columns.index, list(columns.left_out)
+        if isinstance(source, str):
+            source = OF_FRAME if names is None and is_frame(labels) else None
+        names, left_out = columns.names, list(columns.left_out)
         if source is not None:
-            cross = len(names) == 3 and len(codes) <= len(categories[0]) * len(categories[1])
-            if source is OF_FRAME and cross and looks_long(columns.values[0], columns.values[1], names):
+            may_be_long = len(names) == 3 and len(codes) <= len(categories[0]) * len(categories[1])
+            if source is OF_FRAME and may_be_long and looks_long(columns.values[0], columns.values[1], names):
                 refuse_long("labels", names, len(codes), "pass gpuens.Ensemble.from_long(labels)", source.keep)
             n_clusters = np.array([len(values) for values in categories])
-            kept = sorted_out(device.to_host(codes), n_clusters, names, source, shared_names=shared_names)
-            if len(kept) < len(names):
-                codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
-                left_out += [names[m] for m in np.delete(np.arange(len(names)), kept)]
-                names = [names[m] for m in kept]
-        ensemble = cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out)
-        return ensemble._checked(drop_unlabelled, shared_names)
+            places = find_clusterings(device.to_host(codes), n_clusters, names, source, shared_names=shared_names)
+            if len(places) < len(names):
+                codes, categories = select_columns(codes, places, n_clusters), [categories[m] for m in places]
+                left_out += [names[m] for m in np.delete(np.arange(len(names)), places)]
+                names = [names[m] for m in places]
+        ensemble = cls.of_codes(codes, categories, names, columns.device_kind, index=columns.index, left_out=left_out)
+        return ensemble._without_unlabelled(drop_unlabelled, shared_names)
 
     @classmethod
     def from_long(
@@ -215,12 +217,14 @@ class Ensemble:
             raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
         columns = list(frame.columns)
         objects, clusterings, labels = (
-            as_column(frame[columns[place]]) for place in roles(columns, [object, clustering, label])
+            as_column(frame[columns[place]]) for place in find_roles(columns, [object, clustering, label])
         )
-        table = of_triples(objects, clusterings, labels, "frame").with_labels()
+        table = triples_to_matrix(objects, clusterings, labels, "frame").with_labels()
         values = [table.column(m) for m in range(len(table.clusterings))]
         # as with shared names, a clustering may have a single label, because it may know few objects
-        ensemble, labelled = cls.of_read(values, table.clusterings, drop_unlabelled=drop_unlabelled, shared_names=True)
+        ensemble, labelled = cls.from_labels(
+            values, table.clusterings, drop_unlabelled=drop_unlabelled, shared_names=True
+        )
         if not drop_unlabelled:
             checks.refuse_unlabelled(unlabelled_objects(ensemble._any_copy))
         ensemble.index = table.objects if labelled is None else table.objects[labelled]
@@ -271,31 +275,24 @@ class Ensemble:
         >>> list(ge.Ensemble.join([metabat, maxbin], how="inner").index)
         ['c1', 'c3']
         """
-        ensemble, _, _ = cls.of_sources(sources_of(sources), how, drop_unlabelled=drop_unlabelled)
+        ensemble, _, _ = cls.from_sources(read_sources(sources), how, drop_unlabelled=drop_unlabelled)
         warn_of_odd_labels(ensemble.categories, ensemble.names)
         return ensemble
 
     @classmethod
-    def of_sources(
+    def from_sources(
         cls, sources: Sequence[Source], how: str, *, drop_unlabelled: bool = False
     ) -> tuple["Ensemble", Any, Any]:
         """Return the ensemble of joined sources, the mask of its objects or None, and the names of all objects or None.
 
-        There are no warnings about texts. ``drop_unlabelled``: as in `of_read`.
+        There are no warnings about texts. ``drop_unlabelled``: as in `from_labels`.
         """
-        found = joined(sources, how)
-        on_gpu = all(source.columns.device_kind == "cuda" for source in sources)
-        ensemble = cls.of_codes(
-            found.codes,
-            found.categories,
-            found.names,
-            "cuda" if on_gpu else "cpu",
-            index=found.index,
-            left_out=found.left_out,
-        )
-        return *ensemble._checked(drop_unlabelled), found.index
+        join = join_sources(sources, how)
+        kind = "cuda" if all(source.columns.device_kind == "cuda" for source in sources) else "cpu"
+        ensemble = cls.of_codes(join.codes, join.categories, join.names, kind, index=join.index, left_out=join.left_out)
+        return *ensemble._without_unlabelled(drop_unlabelled), join.index
 
-    def _checked(self, drop_unlabelled: bool, shared_names: bool = False) -> tuple["Ensemble", Any]:
+    def _without_unlabelled(self, drop_unlabelled: bool, shared_names: bool = False) -> tuple["Ensemble", Any]:
         """Return this ensemble without unlabelled objects, which are refused or dropped, and the mask of its objects.
 
         Clusterings without labels are refused, too. With shared names, both are answers like others.
@@ -311,8 +308,8 @@ class Ensemble:
         labelled = device.to_host(~unlabelled)
         index = None if self.index is None else self.index[labelled]
         codes = codes[~unlabelled].copy(order="F")
-        about = self.categories, self.names, self.device_kind
-        return Ensemble.of_codes(codes, *about, index=index, left_out=self.left_out), labelled
+        properties = self.categories, self.names, self.device_kind
+        return Ensemble.of_codes(codes, *properties, index=index, left_out=self.left_out), labelled
 
     @classmethod
     def of_codes(
@@ -352,10 +349,10 @@ class Ensemble:
             codes = codes.T.take(rows, axis=1).T  # column by column, because the cache holds one column
         else:
             codes = codes[rows].copy(order="F")
-        taken = object.__new__(Ensemble)
-        taken.__dict__ |= self.__dict__ | {"index": None, "_copies": {kind: codes}}
-        taken.__dict__.pop("sizes", None)
-        return taken
+        part = object.__new__(Ensemble)
+        part.__dict__ |= self.__dict__ | {"index": None, "_copies": {kind: codes}}
+        part.__dict__.pop("sizes", None)
+        return part
 
     def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
         """Return the ensemble with new clusterings of the same objects appended; old ones are not encoded again.
@@ -400,8 +397,8 @@ class Ensemble:
                 "there first (cupy.asarray or cupy.asnumpy)."
             )
         if new.names == list(range(new.n_clusterings)):  # default names
-            whole = [int(name) for name in self.names if isinstance(name, (int, np.integer))]
-            new.names = [1 + max(whole, default=-1) + name for name in new.names]
+            numbers = [int(name) for name in self.names if isinstance(name, (int, np.integer))]
+            new.names = [1 + max(numbers, default=-1) + name for name in new.names]
         for name in new.names:
             if name in self.names:
                 raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
@@ -442,17 +439,17 @@ class Ensemble:
         >>> ens.without(1).names, ens.without([0, 2]).to_array().ravel().tolist()
         ([0, 2], [0, 1, 1, 1])
         """
-        out = _positions(clusterings, self.names)
-        kept = [m for m in range(self.n_clusterings) if m not in out]
-        if not kept:
+        left_out = _positions(clusterings, self.names)
+        places = [m for m in range(self.n_clusterings) if m not in left_out]
+        if not places:
             raise ValueError("clusterings: none would be left; leave out fewer of them.")
-        codes = select_columns(self._any_copy, kept, np.diff(self.offsets))
-        if (gone := device.to_host(unlabelled_objects(codes))).any():
+        codes = select_columns(self._any_copy, places, np.diff(self.offsets))
+        if (unlabelled := device.to_host(unlabelled_objects(codes))).any():
             raise ValueError(
-                f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
-                f"{int(gone.argmax())}; leave these objects out first (take)."
+                f"clusterings: {int(unlabelled.sum())} object(s) have a label in none of the others, the first is "
+                f"object {int(unlabelled.argmax())}; leave these objects out first (take)."
             )
-        categories, names = [self.categories[m] for m in kept], [self.names[m] for m in kept]
+        categories, names = [self.categories[m] for m in places], [self.names[m] for m in places]
         return Ensemble.of_codes(codes, categories, names, self.device_kind, index=self.index)
 
     def encoded(self, labels: Any) -> "Ensemble":
@@ -467,13 +464,13 @@ class Ensemble:
             For another number of clusterings, for other names or another order of the names where both have names, and
             for objects without any known label.
         """
-        found, known = self.encoded_in_part(labels)
-        if not known.all():
+        ensemble, labelled = self.encoded_in_part(labels)
+        if not labelled.all():
             raise ValueError(
-                f"{np.count_nonzero(~known)} object(s), the first of them {int(known.argmin())}, have no known label; "
-                "leave them out."
+                f"{np.count_nonzero(~labelled)} object(s), the first of them {int(labelled.argmin())}, have no known "
+                "label; leave them out."
             )
-        return found
+        return ensemble
 
     def encoded_in_part(self, labels: Any, *, as_written: bool = False) -> tuple["Ensemble", np.ndarray]:
         """Return the result of `encoded` for any objects, and the mask (n_objects,) of those with a known label.
@@ -481,37 +478,38 @@ class Ensemble:
         ``as_written``: labels are those of a file or a table. Columns are matched by name where both have names, and
         unknown columns are left out; a number and its text are the same label.
         """
-        given = labels if isinstance(labels, Ensemble) else split_columns(labels, n_clusterings=self.n_clusterings)
-        wanted = self._places_of_fit(given.names, as_written)
-        if isinstance(given, Ensemble):
-            in_place = wanted == list(range(given.n_clusterings))
-            codes = given._any_copy if in_place else given._any_copy[:, wanted]
-            categories = [given.categories[m] for m in wanted]
+        new = labels if isinstance(labels, Ensemble) else split_columns(labels, n_clusterings=self.n_clusterings)
+        places = self._places_of_fit(new.names, as_written)
+        if isinstance(new, Ensemble):
+            in_place = places == list(range(new.n_clusterings))
+            codes = new._any_copy if in_place else new._any_copy[:, places]
+            categories = [new.categories[m] for m in places]
         else:
-            codes, categories = encode_columns(given.chosen(wanted).values, self.names, in_part=True)
+            codes, categories = encode_columns(new.take(places).values, self.names, in_part=True)
         pairs = zip(categories, self.categories, strict=True)
-        tables = [find_values(own, known, as_written=as_written) for own, known in pairs]
-        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
-        found = Ensemble.of_codes(codes, self.categories, self.names, given.device_kind, index=given.index)
-        return found, ~device.to_host(unlabelled_objects(codes))
+        numbers = [find_values(values, fit_values, as_written=as_written) for values, fit_values in pairs]
+        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), numbers)
+        ensemble = Ensemble.of_codes(codes, self.categories, self.names, new.device_kind, index=new.index)
+        return ensemble, ~device.to_host(unlabelled_objects(codes))
 
     def _places_of_fit(self, names: list[Any], as_written: bool) -> list[int]:
         """Return the positions of this ensemble's clusterings among those of new labels; refuse other clusterings."""
-        named = all(isinstance(name, str) for name in [*names, *self.names])
-        wanted = self.places_among(names) if named and as_written else list(range(len(names)))
-        if len(wanted) != self.n_clusterings:
+        have_names = all(isinstance(name, str) for name in [*names, *self.names])
+        places = self.places_among(names) if have_names and as_written else list(range(len(names)))
+        if len(places) != self.n_clusterings:
             raise ValueError(
-                f"labels are of {len(wanted)} clusterings, and {self.n_clusterings} are expected; pass the same "
+                f"labels are of {len(places)} clusterings, and {self.n_clusterings} are expected; pass the same "
                 "clusterings in the same order."
             )
-        if named and (there := [names[m] for m in wanted]) != self.names:
-            m = next(m for m in range(len(there)) if there[m] != self.names[m])
+        new_names = [names[m] for m in places]
+        if have_names and new_names != self.names:
+            m = next(m for m in range(len(places)) if new_names[m] != self.names[m])
             raise ValueError(
                 "The feature names should match those that were passed during fit: clustering "
-                f"{m} is {there[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
-                "pass an array."
+                f"{m} is {new_names[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, "
+                "or pass an array."
             )
-        return wanted
+        return places
 
     def places_among(self, names: list[Any], source: str = "labels") -> list[int]:
         """Return the positions of this ensemble's clusterings among names; refuse names that do not occur exactly once.
@@ -600,11 +598,6 @@ class Ensemble:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
 
 
-def _source_of(labels: Any, names: Any) -> ColumnSource | None:
-    """Return the source of the columns of a DataFrame, or None for other labels and for labels with given names."""
-    return OF_FRAME if is_frame(labels) and names is None else None
-
-
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}
 
 
@@ -612,16 +605,18 @@ def _positions(clusterings: Any, names: list[Any]) -> set[int]:
     """Return the indices of clusterings given by names or indices; refuse anything else."""
     single = isinstance(clusterings, str) or not isinstance(clusterings, Iterable)
     numbered = any(isinstance(name, (int, np.integer)) for name in names)
-    found = set()
-    for one in [clusterings] if single else clusterings:
-        if isinstance(one, (bool, np.bool_)):
-            raise TypeError(f"clusterings must be names or indices, not {one}; of a mask pass np.flatnonzero(mask).")
-        if names.count(one) > 1:
-            raise ValueError(f"clusterings: {one!r} is the name of several; give their indices, from 0 on.")
-        if one in names:
-            found.add(names.index(one))
-        elif isinstance(one, (int, np.integer)) and not numbered and 0 <= one < len(names):
-            found.add(int(one))
+    positions = set()
+    for clustering in [clusterings] if single else clusterings:
+        if isinstance(clustering, (bool, np.bool_)):
+            raise TypeError(
+                f"clusterings must be names or indices, not {clustering}; of a mask pass np.flatnonzero(mask)."
+            )
+        if names.count(clustering) > 1:
+            raise ValueError(f"clusterings: {clustering!r} is the name of several; give their indices, from 0 on.")
+        if clustering in names:
+            positions.add(names.index(clustering))
+        elif isinstance(clustering, (int, np.integer)) and not numbered and 0 <= clustering < len(names):
+            positions.add(int(clustering))
         else:
-            raise ValueError(f"clusterings: there is no {checks.shown(one)}; there are {checks.listed(names)}.")
-    return found
+            raise ValueError(f"clusterings: there is no {checks.shown(clustering)}; there are {checks.listed(names)}.")
+    return positions

@@ -109,7 +109,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
     X = as_pandas(X)
     columns = list(X.columns) if hasattr(X, "columns") else None
     if hasattr(X, "iloc") and X.ndim == 2:
-        values = _of_frame(X, name)
+        values = _frame_values(X, name)
     else:
         try:
             values = native(X) if device == "cuda" else to_host(X)
@@ -137,7 +137,7 @@ def as_numbers(X: Any, name: str = "X") -> Any:
         return as_csr(X, name).astype(np.float64)
     check_readable(X, name)
     X = as_pandas(X)
-    values = _of_frame(X, name) if hasattr(X, "iloc") else to_host(X)
+    values = _frame_values(X, name) if hasattr(X, "iloc") else to_host(X)
     check_numbers(values.dtype, name)
     values = values.astype(np.float64)
     if np.isinf(values).any():
@@ -145,7 +145,7 @@ def as_numbers(X: Any, name: str = "X") -> Any:
     return values
 
 
-def _of_frame(frame: Any, name: str) -> np.ndarray:
+def _frame_values(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a pandas DataFrame as an array; refuse columns of other values."""
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, name, column)
@@ -168,11 +168,11 @@ def as_csr(X: Any, name: str) -> Any:
         needed, memory_budget(), f"{name} of shape {tuple(X.shape)} as a CSR matrix", "leave out rows without values"
     )
     try:
-        found = X.tocsr()
+        matrix = X.tocsr()
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
-    check_sparse(found, name)  # again, for formats without index arrays, which can be checked only as CSR
-    return found
+    check_sparse(matrix, name)  # again, for formats without index arrays, which can be checked only as CSR
+    return matrix
 
 
 def check_sparse(X: Any, name: str) -> None:
@@ -206,7 +206,9 @@ def _fault_of_compressed(X: Any) -> str | None:
 
 
 def _fault_of_coo(X: Any) -> str | None:
-    faults = (_fault_of_indices(one, len(X.data), n) for one, n in zip(X.coords, X.shape, strict=True))
+    faults = (
+        _fault_of_indices(axis_indices, len(X.data), n) for axis_indices, n in zip(X.coords, X.shape, strict=True)
+    )
     return next(filter(None, faults), None)
 
 
@@ -215,9 +217,9 @@ def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | Non
     indices = np.asarray(indices)
     if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
         return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"
-    used = indices[:n_used]
-    if used.size and not 0 <= used.min() <= used.max() < below:
-        return f"indices from {used.min()} to {used.max()} where 0 to {below - 1} can be"
+    read = indices[:n_used]
+    if read.size and not 0 <= read.min() <= read.max() < below:
+        return f"indices from {read.min()} to {read.max()} where 0 to {below - 1} can be"
     return None
 
 
@@ -225,8 +227,8 @@ def _fault_of_diagonals(X: Any) -> str | None:
     data, offsets = np.asarray(X.data), np.asarray(X.offsets)
     if data.ndim != 2 or offsets.shape != data.shape[:1] or offsets.dtype.kind not in "iu":
         return f"offsets of shape {offsets.shape} and type {offsets.dtype} for data of shape {data.shape}"
-    most = max(2**31 - 1, *X.shape)  # SciPy confuses larger offsets; diagonals outside the matrix are empty
-    if offsets.size and not -most <= int(offsets.min()) <= int(offsets.max()) <= most:
+    largest_offset = max(2**31 - 1, *X.shape)  # SciPy confuses larger offsets; diagonals outside the matrix are empty
+    if offsets.size and not -largest_offset <= int(offsets.min()) <= int(offsets.max()) <= largest_offset:
         return f"offsets from {offsets.min()} to {offsets.max()} of a matrix of shape {tuple(X.shape)}"
     return None
 
@@ -260,14 +262,14 @@ def check_numbers(dtype: Any, name: str, column: object = None) -> None:
 def _check_finite(values: np.ndarray, name: str, columns: list[Any] | None = None) -> None:
     """Refuse features with NaN or infinity; ``columns`` are the names of the features."""
     # minimum and maximum reveal NaN and infinity without a mask as large as X
-    if not values.size or np.isfinite(ends(values)).all():
+    if not values.size or np.isfinite(smallest_and_largest(values)).all():
         return
     count, first = 0, -1
     for start in range(0, len(values), ROWS_SEARCHED):
-        wrong = ~np.isfinite(values[start : start + ROWS_SEARCHED])
-        if first < 0 and wrong.any():
-            first = start * wrong[0].size + int(wrong.argmax())
-        count += int(wrong.sum())
+        is_infinite = ~np.isfinite(values[start : start + ROWS_SEARCHED])
+        if first < 0 and is_infinite.any():
+            first = start * is_infinite[0].size + int(is_infinite.argmax())
+        count += int(is_infinite.sum())
     where = ""
     if values.ndim == 2:
         row, column = divmod(first, values.shape[1])
@@ -286,15 +288,15 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
     return np.float32 if exact else np.float64
 
 
-def ends(values: Any) -> list[Any]:
+def smallest_and_largest(values: Any) -> list[Any]:
     """Return the smallest and the largest number of an array, in host memory."""
-    both = [values.min(), values.max()]
-    return floats(*both) if kind_of(values) == "cuda" else both
+    bounds = [values.min(), values.max()]
+    return floats(*bounds) if kind_of(values) == "cuda" else bounds
 
 
 def largest_size(values: Any) -> float:
     """Return the largest absolute value of an array with at least one number."""
-    return max(abs(float(end)) for end in ends(values))
+    return max(abs(float(end)) for end in smallest_and_largest(values))
 
 
 def power_of(X: Any, name: str = "X") -> float:
@@ -306,11 +308,11 @@ def power_of(X: Any, name: str = "X") -> float:
     values = X.data if hasattr(X, "tocsr") else X
     largest = largest_size(values) if values.size else 0.0
     about = np.finfo(values.dtype)
-    exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
-    power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0
+    exponent, middle = int(np.frexp(largest)[1]), about.maxexp // 4
+    power = 2.0 ** (min(max(exponent, -middle), middle) - exponent) if largest else 1.0
     if power < 1.0:
-        n_there, least = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
-        n_lost = n_there - int((abs(values) >= least).sum())
+        n_there, smallest = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
+        n_lost = n_there - int((abs(values) >= smallest).sum())
         if 2 * n_lost > n_there:
             raise ValueError(
                 f"{name}: beside a value of size {largest:.3g} {n_lost} other value(s) vanish; scale them, or remove "
@@ -346,8 +348,8 @@ class Scaling(NamedTuple):
             return as_csr(X.multiply(1.0 / self.spread), "X").astype(real)
         xp = namespace(kind_of(X))
         center, spread, scaled = xp.asarray(self.center), xp.asarray(self.spread), xp.empty(X.shape, dtype=real)
-        for some in _blocks(X):
-            scaled[some] = (X[some].astype(np.float64) - center) / spread
+        for block in _blocks(X):
+            scaled[block] = (X[block].astype(np.float64) - center) / spread
         return scaled
 
     def say(self) -> None:
@@ -416,7 +418,7 @@ def _moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
     power = power_of(X) if X.dtype.kind == "f" else 1.0  # its multiples have squares that neither overflow nor vanish
 
     def mean(function: Callable[[Any], Any]) -> Any:
-        parts = (times(X[some].astype(np.float64), power) for some in _blocks(X))
+        parts = (times(X[block].astype(np.float64), power) for block in _blocks(X))
         return sum(function(part).sum(axis=0) for part in parts) / len(X)
 
     center = mean(lambda part: part)

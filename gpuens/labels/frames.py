@@ -41,30 +41,30 @@ def as_pandas(values: Any) -> Any:
         return values
     if is_of_cudf(values):
         return values.to_pandas() if len(values.shape) == 2 else values
-    read = _read(values)
-    if read is None:
+    table = _as_narwhals(values)
+    if table is None:
         return values
-    if hasattr(read.to_native(), "iloc"):  # Modin, or a subclass of pandas
-        return read.to_pandas()
+    if hasattr(table.to_native(), "iloc"):  # Modin, or a subclass of pandas
+        return table.to_pandas()
     import pandas as pd
 
-    if hasattr(read, "collect"):
-        read = read.collect()
-    if not hasattr(read, "columns"):
-        return pd.Series(_values(read), name=read.name or None, copy=False)
-    matrix = _matrix(read)
-    values = dict(enumerate(map(_values, read.iter_columns()))) if matrix is None else matrix
-    return pd.DataFrame(values, copy=False).set_axis(pd.Index(read.columns, dtype=object), axis=1)
+    if hasattr(table, "collect"):
+        table = table.collect()
+    if not hasattr(table, "columns"):
+        return pd.Series(_as_array(table), name=table.name or None, copy=False)
+    matrix = _as_matrix(table)
+    values = dict(enumerate(map(_as_array, table.iter_columns()))) if matrix is None else matrix
+    return pd.DataFrame(values, copy=False).set_axis(pd.Index(table.columns, dtype=object), axis=1)
 
 
 def without_columns(frame: Any, names: Sequence[Any]) -> Any:
     """Return a frame without the columns of some names, where they are there."""
     if hasattr(frame, "iloc"):
         return frame[[name for name in frame.columns if name not in names]]
-    return _read(frame).drop(*names, strict=False).to_native()
+    return _as_narwhals(frame).drop(*names, strict=False).to_native()
 
 
-def _read(values: Any) -> Any:
+def _as_narwhals(values: Any) -> Any:
     """Return a frame or Series as one of narwhals, or None for any other object."""
     import narwhals
 
@@ -76,7 +76,7 @@ def _read(values: Any) -> Any:
     return None if read is values else read
 
 
-def _matrix(frame: Any) -> np.ndarray | None:
+def _as_matrix(frame: Any) -> np.ndarray | None:
     """Return a frame of narwhals as an array if all its columns have one numeric type, which the array keeps."""
     dtypes = set(frame.schema.values())
     if len(dtypes) != 1 or not ((dtype := dtypes.pop()).is_integer() or dtype.is_float()):
@@ -85,7 +85,7 @@ def _matrix(frame: Any) -> np.ndarray | None:
     return matrix if (matrix.dtype.kind == "f") == dtype.is_float() else None
 
 
-def _values(series: Any) -> Any:
+def _as_array(series: Any) -> Any:
     """Return a Series of narwhals as an array of NumPy, or of pandas if NumPy has no such type."""
     import narwhals
     import pandas as pd

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.labels.edges import BYTES_OF_AN_OBJECT, Edges, among, as_edges, of_matrix
+from gpuens.labels.edges import (
+    BYTES_OF_AN_OBJECT,
+    Edges,
+    as_edges,
+    match_objects,
+    matrix_to_edges,
+    pairs_to_edges,
+)
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of, names_of_objects, places_of
 from gpuens.runtime import checks
@@ -97,7 +104,7 @@ class Graph:
         if isinstance(graph, Graph):
             return graph if n_objects is None else graph._in_order_of(n_objects, index, name)
         if hasattr(graph, "tocsr"):
-            edges = of_matrix(
+            edges = matrix_to_edges(
                 graph.get() if kind_of(getattr(graph, "data", None)) == "cuda" else graph, name, mend=True
             )
             if n_objects is not None and edges.n_objects != n_objects:
@@ -108,7 +115,7 @@ class Graph:
         else:
             edges = as_edges(graph)
         if n_objects is not None:
-            edges = among(edges, n_objects, index)
+            edges = match_objects(edges, n_objects, index)
         return cls.of_edges(edges)
 
     @classmethod
@@ -171,8 +178,6 @@ class Graph:
         >>> graph.n_components, graph.neighbors_of(1).tolist()
         (2, [0, 2])
         """
-        from gpuens.labels.places import nearest_places
-
         names = names_of_objects(index_of(coordinates))
         places = as_numbers(coordinates, "coordinates")
         if hasattr(places, "tocsr"):
@@ -192,7 +197,7 @@ class Graph:
             groups = to_host(in_order_of(index_of(coordinates), groups, "groups", "coordinates"))
             checks.check_one_per_row(groups, len(places), "groups")
             groups = _numbers_of(groups)
-        return replace(cls.of_edges(nearest_places(places, k, groups, max_length, names)), places=places)
+        return replace(cls.of_edges(_edges_to_nearest(places, k, groups, max_length, names)), places=places)
 
     @classmethod
     def grid(cls, shape: Any, mask: Any = None) -> "Graph":
@@ -233,8 +238,8 @@ class Graph:
         pairs = []
         for axis in range(len(lengths)):
             before, after = (np.moveaxis(number, axis, 0)[side].ravel() for side in (slice(None, -1), slice(1, None)))
-            both = np.logical_and(*(np.moveaxis(cells, axis, 0)[side] for side in (slice(None, -1), slice(1, None))))
-            pairs.append(np.column_stack([before, after])[both.ravel()])
+            joined = np.logical_and(*(np.moveaxis(cells, axis, 0)[side] for side in (slice(None, -1), slice(1, None))))
+            pairs.append(np.column_stack([before, after])[joined.ravel()])
         first, second = np.concatenate(pairs).T
         graph = cls.of_edges(Edges(first, second, np.ones(len(first)), int(cells.sum())))
         return replace(graph, shape=lengths) if mask is None else replace(graph, places=np.argwhere(cells)[:, ::-1])
@@ -309,7 +314,7 @@ class Graph:
             )
         if self.names is None or index is None or index.equals(self.names):
             return self
-        matched = Graph.of_edges(among(self.as_edges(), n_objects, index))
+        matched = Graph.of_edges(match_objects(self.as_edges(), n_objects, index))
         if self.places is None:
             return matched
         return replace(matched, places=self.places[places_of(index, self.names, "labels", name)])
@@ -328,3 +333,38 @@ def _numbers_of(groups: np.ndarray) -> np.ndarray:
             f"groups have no value for object {numbers.argmin()}; fill it in, or leave out the objects without one."
         )
     return numbers
+
+
+def _edges_to_nearest(
+    coordinates: np.ndarray, k: int, groups: np.ndarray | None, max_length: float | None, names: Any = None
+) -> Edges:
+    """Return the edges from each object to the first object of its place and to those of the k nearest places.
+
+    ``coordinates`` (n_objects, n_dimensions) are finite; the parameters are those of `gpuens.Graph.neighbors`.
+    """
+    n = len(coordinates)
+    if groups is None:
+        pairs = _nearest_pairs(coordinates, np.arange(n), k, max_length)
+    else:
+        _, group_of = np.unique(groups, return_inverse=True)
+        order = np.argsort(group_of, kind="stable")
+        members = np.split(order, np.flatnonzero(np.diff(group_of[order])) + 1)
+        pairs = np.concatenate([_nearest_pairs(coordinates[objects], objects, k, max_length) for objects in members])
+    return pairs_to_edges(pairs, None, n, names)
+
+
+def _nearest_pairs(coordinates: np.ndarray, objects: np.ndarray, k: int, max_length: float | None) -> np.ndarray:
+    """Return the pairs (n_pairs, 2), loops among them, of the objects at ``coordinates``, numbered ``objects``."""
+    from scipy.spatial import cKDTree
+
+    places, first, place_of = np.unique(coordinates, axis=0, return_index=True, return_inverse=True)
+    place_of = place_of.reshape(-1)  # NumPy 2.0 returned a column
+    neighbors = np.empty((len(places), 0), dtype=np.int64)
+    if len(places) > 1:
+        reach = np.inf if max_length is None else np.nextafter(max_length, np.inf)  # edges of this length count
+        _, neighbors = cKDTree(places).query(places, min(k + 1, len(places)), distance_upper_bound=reach, workers=-1)
+    lists = np.column_stack([np.arange(len(places)), neighbors])[place_of]  # an object's own place comes first
+    tails = np.repeat(objects, lists.shape[1])
+    neighbor_places = lists.ravel()
+    reached = neighbor_places < len(places)  # a place beyond the reach has this number
+    return np.column_stack([tails[reached], objects[first[neighbor_places[reached]]]])

@@ -44,10 +44,10 @@ def label_histograms(
     codes: np.ndarray, offsets: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int
 ) -> np.ndarray:
     """Return the weighted histogram (N_c, n_labels), int64, of the ``labels`` (G,) of the rows of each cluster."""
-    counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
-    weights, labels = (np.ascontiguousarray(given, dtype=np.int64) for given in (weights, labels))
-    cpu.label_histograms(_columns(codes), offsets, weights, labels, counted)
-    return counted
+    counts = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
+    weights, labels = (np.ascontiguousarray(values, dtype=np.int64) for values in (weights, labels))
+    cpu.label_histograms(_columns(codes), offsets, weights, labels, counts)
+    return counts
 
 
 def label_weights(weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
@@ -61,9 +61,9 @@ def sparse_incidence(rows: Any) -> Any:
     from scipy.sparse import csr_array
 
     codes = devices.to_host(rows.codes)
-    known = codes != rows.ensemble.missing_code
-    clusters = (codes.astype(np.int64) + rows.offsets[:-1])[known]
-    starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    is_labelled = codes != rows.ensemble.missing_code
+    clusters = (codes.astype(np.int64) + rows.offsets[:-1])[is_labelled]
+    starts = np.concatenate([[0], np.cumsum(is_labelled.sum(axis=1))])
     return csr_array((np.ones(len(clusters)), clusters, starts), shape=(len(codes), rows.n_clusters))
 
 
@@ -119,14 +119,14 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
 def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     xp = devices.namespace(device)
     sums = xp.zeros(int(offsets[-1]), dtype=np.uint64)
-    whole, unit = fixed_point(xp.asarray(values), len(codes), device=device)
+    units, unit = fixed_point(xp.asarray(values), len(codes), device=device)
     largest = int(np.diff(devices.to_host(offsets)).max())
     in_shared = 8 * largest <= kernels.SHARED_BYTES
     columns, offsets = _columns(codes), xp.asarray(offsets)
-    for some in kernels.runs(codes.shape[1]):
+    for run in kernels.runs(codes.shape[1]):
         kernels.launch(
-            "cluster_sums", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
-            (columns[some], offsets[some.start :], whole, sums, len(codes), np.int32(in_shared)),
+            "cluster_sums", (kernels.blocks(len(codes), 256 * 64), run.stop - run.start), 256,
+            (columns[run], offsets[run.start :], units, sums, len(codes), np.int32(in_shared)),
             device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip
     return from_fixed_point(sums, unit)
@@ -135,17 +135,17 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
 @label_histograms.kernel
 def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
     xp = devices.namespace(device)
-    counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
+    counts = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
     cells = np.diff(devices.to_host(offsets)) * n_labels
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
     columns, offsets, weights = _columns(codes), xp.asarray(offsets), xp.asarray(weights, dtype=np.int64)
-    for some in kernels.runs(codes.shape[1]):
+    for run in kernels.runs(codes.shape[1]):
         kernels.launch(
-            "label_histograms", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
-            (columns[some], offsets[some.start :], weights, labels, counted, len(codes), n_labels, shared // 8),
+            "label_histograms", (kernels.blocks(len(codes), 256 * 64), run.stop - run.start), 256,
+            (columns[run], offsets[run.start :], weights, labels, counts, len(codes), n_labels, shared // 8),
             device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip
-    return counted.view(np.int64)
+    return counts.view(np.int64)
 
 
 def fixed_point(values: Any, n: int, *, by_column: bool = False, device: str) -> tuple[Any, Any]:
@@ -159,15 +159,15 @@ def fixed_point(values: Any, n: int, *, by_column: bool = False, device: str) ->
         return values.astype(np.int64, copy=False), None
     xp, n_columns = devices.namespace(device), values.shape[1] if by_column else 1
     values = xp.ascontiguousarray(values if values.dtype == np.float32 else values.astype(np.float64, copy=False))
-    whole, unit = xp.empty(values.shape, dtype=np.int64), xp.empty(n_columns)
+    units, unit = xp.empty(values.shape, dtype=np.int64), xp.empty(n_columns)
     largest, blocks = xp.zeros(n_columns, dtype=np.uint64), kernels.blocks(values.size, 256 * 8)
     real = kernels.c_name(values.dtype)
     kernels.launch("largest_sizes", (blocks, n_columns), 256, (values, largest, values.size), device=device, REAL=real)
     kernels.launch(
-        "fixed_point", max(1, blocks), 256, (values, largest, whole, unit, values.size, n_columns, n), device=device,
+        "fixed_point", max(1, blocks), 256, (values, largest, units, unit, values.size, n_columns, n), device=device,
         REAL=real,
     )  # fmt: skip
-    return whole, unit
+    return units, unit
 
 
 def screen_units(values: Any, n: int) -> tuple[Any, float]:

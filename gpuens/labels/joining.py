@@ -16,7 +16,7 @@ from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at, names_of_objects
-from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
+from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, find_clusterings
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import HOW_TO_JOIN
 
@@ -30,7 +30,7 @@ class Source(NamedTuple):
     odd: ColumnSource | None  # for leaving out columns that are no clusterings; None keeps all columns
 
 
-class Joined(NamedTuple):
+class Join(NamedTuple):
     """The clusterings of all sources, for the objects of all sources."""
 
     codes: np.ndarray  # (N, M)
@@ -43,22 +43,22 @@ class Joined(NamedTuple):
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 
-def sources_of(given: Any) -> list[Source]:
+def read_sources(sources: Any) -> list[Source]:
     """Return the elements of a list or the values of a mapping as sources; refuse anything else."""
-    if hasattr(given, "mod"):
+    if hasattr(sources, "mod"):
         raise TypeError("sources must be a list of Series and DataFrames; for a MuData, use gpuens.sc.join.")
-    if not isinstance(given, (list, tuple, Mapping)):
+    if not isinstance(sources, (list, tuple, Mapping)):
         raise TypeError(
-            f"sources must be a list, or a mapping by names, of Series and DataFrames, not {type(given).__name__}."
+            f"sources must be a list, or a mapping by names, of Series and DataFrames, not {type(sources).__name__}."
         )
-    titled = given.items() if isinstance(given, Mapping) else enumerate(given)
-    found = [_source_of(labels, title, isinstance(given, Mapping)) for title, labels in titled]
-    if not found:
+    items = sources.items() if isinstance(sources, Mapping) else enumerate(sources)
+    read = [_read_source(labels, title, isinstance(sources, Mapping)) for title, labels in items]
+    if not read:
         raise ValueError("sources are empty; pass at least one Series or DataFrame.")
-    return found
+    return read
 
 
-def _source_of(labels: Any, title: Any, is_key: bool) -> Source:
+def _read_source(labels: Any, title: Any, is_key: bool) -> Source:
     owner = f"sources[{title!r}]"
     if hasattr(labels, "to_frame") and hasattr(labels, "n_clusterings"):
         labels = labels.to_frame()
@@ -77,7 +77,7 @@ def _source_of(labels: Any, title: Any, is_key: bool) -> Source:
     if not hasattr(labels, "columns"):
         columns = columns._replace(names=[None] if len(columns.names) == 1 else columns.names)
         return Source(columns, title, owner, None)
-    return Source(columns, title, owner, OF_FRAME._replace(what=owner))
+    return Source(columns, title, owner, OF_FRAME._replace(owner=owner))
 
 
 # --- names of clusterings ---------------------------------------------------------------------------------------------
@@ -92,21 +92,25 @@ def distinct_names(names: Sequence[Sequence[Any]], titles: Sequence[Any]) -> lis
     >>> distinct_names([["bin", "depth"], ["bin"], [None]], ["metabat", "maxbin", "vamb"])
     [['metabat:bin', 'depth'], ['maxbin:bin'], ['vamb']]
     """
-    of_each = list(zip(names, titles, strict=True))
-    n_sources = Counter(name for own, title in of_each for name in {title if name is None else name for name in own})
+    titled_names = list(zip(names, titles, strict=True))
+    n_sources = Counter(
+        name
+        for source_names, title in titled_names
+        for name in {title if name is None else name for name in source_names}
+    )
 
     def distinct(name: Any, title: Any) -> Any:
         if name is None:
             return title
         return name if n_sources[name] == 1 else f"{title}:{name}"
 
-    return [[distinct(name, title) for name in own] for own, title in of_each]
+    return [[distinct(name, title) for name in source_names] for source_names, title in titled_names]
 
 
 # --- the join ---------------------------------------------------------------------------------------------------------
 
 
-def joined(sources: Sequence[Source], how: str) -> Joined:
+def join_sources(sources: Sequence[Source], how: str) -> Join:
     """Return the clusterings of all sources for all objects ("outer"), or for the objects of all sources ("inner").
 
     Objects are in the order of their first appearance.
@@ -118,45 +122,45 @@ def joined(sources: Sequence[Source], how: str) -> Joined:
         none has and their lengths differ; if no object is in all sources of an inner join.
     """
     checks.check_choice(how, "how", HOW_TO_JOIN)
-    places, index, n_objects = _places(sources, how)
+    places, index, n_objects = _find_places(sources, how)
     names = distinct_names([source.columns.names for source in sources], [source.title for source in sources])
-    encoded = [_encoded(source, of_source) for source, of_source in zip(sources, names, strict=True)]
-    categories = [values for _, of_source, _ in encoded for values in of_source]
-    kept_names = [name for _, _, of_source in encoded for name in of_source]
+    parts = [_encode_source(source, of_source) for source, of_source in zip(sources, names, strict=True)]
+    categories = [values for _, of_source, _ in parts for values in of_source]
+    kept_names = [name for _, _, of_source in parts for name in of_source]
     dtype = codes_dtype(max(map(len, categories)))
-    found: np.ndarray = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
+    codes: np.ndarray = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
     rows_of_columns = (
-        (rows, column) for rows, (codes, _, _) in zip(places, encoded, strict=True) for column in codes.T
+        (rows, column) for rows, (part_codes, _, _) in zip(places, parts, strict=True) for column in part_codes.T
     )
     for m, (rows, column) in enumerate(rows_of_columns):
         inside = rows >= 0
-        found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
+        codes[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
     if how == "inner":
-        found, categories = without_empty(found, categories)
-    kept = set(kept_names)  # no two clusterings share a name
-    left_out = [name for own in names for name in own if name not in kept]
-    return Joined(found, categories, kept_names, index, left_out)
+        codes, categories = without_empty(codes, categories)
+    names_left = set(kept_names)  # no two clusterings share a name
+    left_out = [name for source_names in names for name in source_names if name not in names_left]
+    return Join(codes, categories, kept_names, index, left_out)
 
 
-def _encoded(source: Source, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+def _encode_source(source: Source, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
     """Return the codes (n_objects, n_clusterings), label values and names of the clusterings that are not left out."""
-    found, categories = encode_columns(source.columns.values, names)
-    codes: np.ndarray = device.to_host(found)
+    encoded, categories = encode_columns(source.columns.values, names)
+    codes: np.ndarray = device.to_host(encoded)
     if source.odd is None:
         return codes, categories, names
     n_clusters = np.array(list(map(len, categories)))
-    kept = sorted_out(codes, n_clusters, source.columns.names, source.odd)
-    if len(kept) < len(names):
-        codes = select_columns(codes, kept, n_clusters)
-    return codes, [categories[m] for m in kept], [names[m] for m in kept]
+    places = find_clusterings(codes, n_clusters, source.columns.names, source.odd)
+    if len(places) < len(names):
+        codes = select_columns(codes, places, n_clusters)
+    return codes, [categories[m] for m in places], [names[m] for m in places]
 
 
-def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any, int]:
+def _find_places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any, int]:
     """Return the position of each source's objects in the join (-1: not there), the names and number of objects."""
     import pandas as pd
 
     lengths = [len(source.columns.values[0]) for source in sources]
-    if not _have_names(sources, lengths):
+    if not _are_named(sources, lengths):
         index = next((source.columns.index for source in sources if source.columns.index is not None), None)
         return [np.arange(lengths[0])] * len(sources), index, lengths[0]
     indexes = exact_indexes([source.columns.index for source in sources])
@@ -173,23 +177,23 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
             raise ValueError(
                 f"{source.owner}: object {int(unnamed.argmax())} has no name (missing value); name it or leave it out."
             )
-        times = np.bincount(of_source, minlength=len(index))
-        if (twice := times[of_source] > 1).any():
-            first = name_at(index, of_source[twice.argmax()])
+        n_rows = np.bincount(of_source, minlength=len(index))
+        if (repeats := n_rows[of_source] > 1).any():
+            first = name_at(index, of_source[repeats.argmax()])
             raise ValueError(
                 f"{source.owner} names several objects {first!r}; an object has one row in a source, so keep one of "
                 "them, or make the names different."
             )
-        n_sources += times
+        n_sources += n_rows
     if how == "outer":
         strangers = [s for s, of_source in enumerate(places) if not (n_sources[of_source] > 1).any()]
         if strangers and len(sources) > 1:
-            others = [s for s in range(len(sources)) if s not in strangers][:1]
-            shown = [f"{sources[s].owner} ({_first_names(indexes[s])})" for s in (*strangers[:3], *others)]
-            but = f", such as {shown.pop()}" if others else ""
+            partners = [s for s in range(len(sources)) if s not in strangers][:1]
+            owners = [f"{sources[s].owner} ({_list_first_names(indexes[s])})" for s in (*strangers[:3], *partners)]
+            example = f", such as {owners.pop()}" if partners else ""
             checks.warn(
-                f"{' and '.join(shown)}{' …' * (len(strangers) > 3)} share no object with any other source{but}; check "
-                "that the names are spelled alike."
+                f"{' and '.join(owners)}{' …' * (len(strangers) > 3)} share no object with any other source{example}; "
+                "check that the names are spelled alike."
             )
         return places, index, len(index)
     inside = n_sources == len(sources)
@@ -199,29 +203,29 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
     return [number[of_source] for of_source in places], index[inside], int(inside.sum())
 
 
-def _first_names(index: Any) -> str:
+def _list_first_names(index: Any) -> str:
     """Return the first two names of an index as a text, such as "'a', 'b', …"."""
     names = [repr(name_at(index, place)) for place in range(min(len(index), 2))]
     return ", ".join(names + ["…"] * (len(index) > 2))
 
 
-def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
+def _are_named(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
     """Return whether the sources have names of objects, by which they are joined; refuse names in some sources only.
 
     An index 0, 1, 2, … without a title counts as names, with a warning, if all other sources have numbers as names.
     """
     indexes = [source.columns.index for source in sources]
-    bare = [s for s, index in enumerate(indexes) if names_of_objects(index) is None or _only_counts(index)]
+    bare = [s for s, index in enumerate(indexes) if names_of_objects(index) is None or _only_counts_rows(index)]
     named = [s for s in range(len(sources)) if s not in bare]
     if not bare:
         return True
     if not named:
-        other = next((s for s, length in enumerate(lengths) if length != lengths[0]), None)
-        if other is None:
+        different = next((s for s, length in enumerate(lengths) if length != lengths[0]), None)
+        if different is None:
             return False
         raise ValueError(
-            f"{sources[0].owner} has {lengths[0]} objects and {sources[other].owner} has {lengths[other]}, and neither "
-            "names them: give each an index of names (files: a column of names, --id-column)."
+            f"{sources[0].owner} has {lengths[0]} objects and {sources[different].owner} has {lengths[different]}, and "
+            "neither names them: give each an index of names (files: a column of names, --id-column)."
         )
     if any(indexes[s] is None for s in bare) or any(indexes[s].dtype.kind not in "iu" for s in named):
         raise ValueError(
@@ -235,5 +239,5 @@ def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
     return True
 
 
-def _only_counts(index: Any) -> bool:
+def _only_counts_rows(index: Any) -> bool:
     return index.name is None and counts_from_0(index)

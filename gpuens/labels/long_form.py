@@ -36,16 +36,16 @@ class LongTable(NamedTuple):
 
     def with_labels(self) -> "LongTable":
         """Return the table without clusterings that have no label."""
-        known = np.asarray((self.codes >= 0).any(axis=0))
-        clusterings = [self.clusterings[m] for m in np.flatnonzero(known)]
-        return self._replace(codes=self.codes[:, known], clusterings=clusterings)
+        has_labels = np.asarray((self.codes >= 0).any(axis=0))
+        clusterings = [self.clusterings[m] for m in np.flatnonzero(has_labels)]
+        return self._replace(codes=self.codes[:, has_labels], clusterings=clusterings)
 
 
-def roles(names: list[Any], chosen: list[Any] | None = None) -> list[int]:
+def find_roles(names: list[Any], column_names: list[Any] | None = None) -> list[int]:
     """Return the positions of the columns with the objects, the clusterings and the labels.
 
-    ``chosen`` lists the names of the three columns, None for one that is not chosen. Without them, usual names decide,
-    and otherwise three columns are in this order.
+    ``column_names`` lists the names of the three columns, None for one that is not chosen. Without them, usual names
+    decide, and otherwise three columns are in this order.
 
     Raises
     ------
@@ -53,24 +53,26 @@ def roles(names: list[Any], chosen: list[Any] | None = None) -> list[int]:
         For names that the table lacks, and for other than three columns without usual names.
     """
     lower = [str(name).strip().lower() for name in names]
-    usual = [next((m for m, name in enumerate(lower) if name in words), None) for words in USUAL]
-    found: list[int | None] = list(usual) if None not in usual else [0, 1, 2] if len(names) == 3 else usual
-    for role, name in enumerate(chosen or ()):
+    usual_places = [next((m for m, name in enumerate(lower) if name in words), None) for words in USUAL]
+    chosen_places: list[int | None] = (
+        list(usual_places) if None not in usual_places else [0, 1, 2] if len(names) == 3 else usual_places
+    )
+    for role, name in enumerate(column_names or ()):
         if name is not None:
             if name not in names:
                 raise ValueError(f"the long table has no column {name!r}; it has {checks.listed(names)}.")
-            found[role] = names.index(name)
-    places = [place for place in found if place is not None]
-    if len(set(places)) < 3:
+            chosen_places[role] = names.index(name)
+    roles = [place for place in chosen_places if place is not None]
+    if len(set(roles)) < 3:
         raise ValueError(
             f"a long table has a column of objects, one of clusterings and one of labels, but the columns are "
             f"{checks.listed(names)}; name these three in this order, columns=[…] (--columns; in Ensemble.from_long "
             "object, clustering and label)."
         )
-    return places
+    return roles
 
 
-def of_triples(objects: Any, clusterings: Any, labels: Any, source: str = "the long table") -> LongTable:
+def triples_to_matrix(objects: Any, clusterings: Any, labels: Any, source: str = "the long table") -> LongTable:
     """Return the labels of a table in long form as a matrix.
 
     Objects and clusterings are in the order of their first rows. A missing label is like no row at all.
@@ -90,24 +92,25 @@ def of_triples(objects: Any, clusterings: Any, labels: Any, source: str = "the l
     rows, row_names = pd.factorize(objects)
     columns, column_names = pd.factorize(clusterings)
     values, label_values = pd.factorize(labels)
-    for codes, what in ((rows, "object"), (columns, "clustering")):
+    for codes, role in ((rows, "object"), (columns, "clustering")):
         if (codes < 0).any():
-            raise ValueError(f"{source} has no {what} in row {int(codes.argmin())}; rows are counted from 0.")
+            raise ValueError(f"{source} has no {role} in row {int(codes.argmin())}; rows are counted from 0.")
     n, m = len(row_names), len(column_names)
     budget = device.memory_budget()
     checks.check_memory(4 * n * m, budget, f"labels of {n:,} objects in {m:,} clusterings", "leave out clusterings")
-    known = np.flatnonzero(values >= 0)
-    cells = columns[known].astype(np.int64) * n + rows[known]
+    labelled = np.flatnonzero(values >= 0)
+    cells = columns[labelled].astype(np.int64) * n + rows[labelled]
     matrix = np.full(n * m, checks.MISSING, dtype=np.int32)
-    matrix[cells] = values[known]
-    differs = matrix[cells] != values[known]
+    matrix[cells] = values[labelled]
+    differs = matrix[cells] != values[labelled]
     if differs.any():
-        row = known[int(differs.argmax())]
+        row = labelled[int(differs.argmax())]
         pair = rows[row], columns[row]
-        other = label_values[matrix[pair[1] * n + pair[0]]]
+        earlier_label = label_values[matrix[pair[1] * n + pair[0]]]
         raise ValueError(
-            f"{source} has two labels, {_text(label_values[values[row]])} and {_text(other)}, of object "
-            f"{_text(row_names[pair[0]])} in clustering {_text(column_names[pair[1]])}; leave one of them out."
+            f"{source} has two labels, {_shown_value(label_values[values[row]])} and {_shown_value(earlier_label)}, of "
+            f"object {_shown_value(row_names[pair[0]])} in clustering {_shown_value(column_names[pair[1]])}; leave one "
+            "of them out."
         )
     return LongTable(matrix.reshape(m, n).T, pd.Index(label_values), pd.Index(row_names), list(column_names))
 
@@ -135,13 +138,13 @@ def looks_long(objects: Any, clusterings: Any, names: list[Any]) -> bool:
     return len(np.unique(rows.astype(np.int64) * len(column_names) + columns)) == n
 
 
-def refuse_long(what: str, names: list[Any], n_rows: int, instead: str, keep: str) -> None:
+def refuse_long(owner: str, names: list[Any], n_rows: int, instead: str, keep: str) -> None:
     """Refuse a table that looks long: ``instead`` says how to read it so, and ``keep`` how to read its columns."""
     raise ValueError(
-        f"{what} has {n_rows:,} rows with different pairs of {str(names[0])!r} and {str(names[1])!r}, as a table with "
+        f"{owner} has {n_rows:,} rows with different pairs of {str(names[0])!r} and {str(names[1])!r}, as a table with "
         f"a line for each label has (object, clustering, label); {instead}, or {keep} if they are clusterings."
     )
 
 
-def _text(value: Any) -> str:
+def _shown_value(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -5,6 +5,7 @@ exactly these numbers in another order, as after sorting, both count as names, w
 refused: whether the rows are in one order, only the caller knows. Arrays, which have no index, go by position.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 from gpuens.runtime import checks
 from gpuens.runtime.device import chunked
 
+Path = str | os.PathLike[str]
+
 EXACT = 2**53  # whole numbers below are exact as float64
 
+BY_POSITION = "by_position=True (--by-position)"  # parameter and option that match the objects of files by position
 # advice for data of different objects
 REINDEX = "reindex fills what is missing with NaN"
 JOIN = "gpuens.Ensemble.join fills what is missing"
@@ -31,16 +35,18 @@ def exact_names(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
     >>> [part.tolist() for part in exact_names([np.array([2**63 + 1], np.uint64), np.array([-1])])]
     [[9223372036854775809], [-1]]
     """
-    whole = [_whole_names(part) for part in parts]
-    kinds = {part.dtype.kind for part in whole}
+    integers = [_whole_names(part) for part in parts]
+    kinds = {part.dtype.kind for part in integers}
     if kinds <= set("iu"):
         for dtype in (np.int64, np.uint64):
             bounds = np.iinfo(dtype)
-            if all(bounds.min <= int(part.min(initial=0)) and int(part.max(initial=0)) <= bounds.max for part in whole):
-                return [part.astype(dtype, copy=False) for part in whole]
-    elif kinds <= set("iuf") and all(_are_exact(part) for part in whole if part.dtype.kind != "f"):
-        return [part.astype(np.float64) for part in whole]
-    return [part.astype(object) for part in whole]
+            if all(
+                bounds.min <= int(part.min(initial=0)) and int(part.max(initial=0)) <= bounds.max for part in integers
+            ):
+                return [part.astype(dtype, copy=False) for part in integers]
+    elif kinds <= set("iuf") and all(_are_exact(part) for part in integers if part.dtype.kind != "f"):
+        return [part.astype(np.float64) for part in integers]
+    return [part.astype(object) for part in integers]
 
 
 def _whole_names(names: np.ndarray) -> np.ndarray:
@@ -56,16 +62,16 @@ def _are_exact(numbers: np.ndarray) -> bool:
 
 def exact_indexes(indexes: Sequence[Any]) -> list[Any]:
     """Return pandas indexes, those of numbers as `exact_names`, so that pandas compares and joins them exactly."""
-    plain = [_plain_numbers(index) for index in indexes]
-    if len({index.dtype for index in plain}) == 1 or any(index.dtype.kind not in "iuf" for index in plain):
-        return plain
+    indexes = [_as_numpy_index(index) for index in indexes]
+    if len({index.dtype for index in indexes}) == 1 or any(index.dtype.kind not in "iuf" for index in indexes):
+        return indexes
     import pandas as pd
 
-    exact = exact_names([index.to_numpy() for index in plain])
-    return [pd.Index(names, dtype=names.dtype, name=one.name) for names, one in zip(exact, plain, strict=True)]
+    exact = exact_names([index.to_numpy() for index in indexes])
+    return [pd.Index(names, dtype=names.dtype, name=index.name) for names, index in zip(exact, indexes, strict=True)]
 
 
-def _plain_numbers(index: Any) -> Any:
+def _as_numpy_index(index: Any) -> Any:
     """Return an index of numbers of a pandas dtype, such as Int64, in NumPy's dtype if no name is missing."""
     import pandas as pd
 
@@ -96,7 +102,7 @@ def index_of(values: Any) -> Any:
 
 def index_of_all(values: Sequence[Any]) -> Any:
     """Return the index that sets the order of `in_one_order`, None if no value has an index."""
-    indexes = [index_of(one) for one in values]
+    indexes = [index_of(value) for value in values]
     first = _first(indexes)
     return None if first is None else indexes[first]
 
@@ -111,34 +117,37 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any], instead: str = REI
     ValueError
         If values name different objects; if their orders differ and one of them has no names, or has a name twice.
     """
-    indexes = [index_of(one) for one in values]
+    indexes = [index_of(value) for value in values]
     first = _first(indexes)
     if first is None:
         return list(values)
     of_each = zip(indexes, names, strict=True)
     places = [places_of(indexes[first], index, names[first], name, instead) for index, name in of_each]
-    moved = next((m for m, of_one in enumerate(places) if of_one is not None), None)
-    if moved is not None:
-        for of_one, index, name in zip(places, indexes, names, strict=True):
-            if of_one is None and (index is None or not index.equals(indexes[first])):
+    reordered = next((m for m, own_places in enumerate(places) if own_places is not None), None)
+    if reordered is not None:
+        for own_places, index, name in zip(places, indexes, names, strict=True):
+            if own_places is None and (index is None or not index.equals(indexes[first])):
                 raise ValueError(
-                    f"{name} has no names of objects, but {names[moved]} has the names of {names[first]} in another "
-                    "order: give all inputs an index, or pass arrays in one order."
+                    f"{name} has no names of objects, but {names[reordered]} has the names of {names[first]} in "
+                    "another order: give all inputs an index, or pass arrays in one order."
                 )
-    return [one if of_one is None else one.iloc[of_one] for one, of_one in zip(values, places, strict=True)]
+    return [
+        value if own_places is None else value.iloc[own_places]
+        for value, own_places in zip(values, places, strict=True)
+    ]
 
 
 def _first(indexes: list[Any]) -> int | None:
     """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
-    given = [m for m, index in enumerate(indexes) if index is not None]
-    named = next((m for m in given if not counts_from_0(indexes[m])), None)
-    if named is None or is_permutation(indexes[named], len(indexes[given[0]])):
-        return next(iter(given), None)
+    indexed = [m for m, index in enumerate(indexes) if index is not None]
+    named = next((m for m in indexed if not counts_from_0(indexes[m])), None)
+    if named is None or is_permutation(indexes[named], len(indexes[indexed[0]])):
+        return next(iter(indexed), None)
     return named
 
 
-def in_order_of(wanted: Any, values: Any, name: str, of: str = "labels") -> Any:
-    """Return values in the order of the index ``wanted``, or unchanged if one of the two has no names.
+def in_order_of(target: Any, values: Any, name: str, owner: str = "labels") -> Any:
+    """Return values in the order of the index ``target``, or unchanged if one of the two has no names.
 
     ``name`` is the name of the values in error messages.
 
@@ -147,65 +156,124 @@ def in_order_of(wanted: Any, values: Any, name: str, of: str = "labels") -> Any:
     ValueError
         As in `in_one_order`.
     """
-    places = places_of(wanted, index_of(values), of, name)
+    places = places_of(target, index_of(values), owner, name)
     return values if places is None else values.iloc[places]
 
 
-def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = REINDEX) -> np.ndarray | None:
-    """Return the places (n_objects,) of the objects of ``wanted`` in ``index``, None if both have the same order.
+def places_of(target: Any, index: Any, owner: object, name: object, instead: str = REINDEX) -> np.ndarray | None:
+    """Return the places (n_objects,) of the objects of ``target`` in ``index``, None if both have the same order.
 
-    ``of`` and ``name`` are the owners of the two indexes in error messages, and ``instead`` is the advice for different
-    objects.
+    ``owner`` and ``name`` are the owners of the two indexes in error messages, and ``instead`` is the advice for
+    different objects.
     """
-    if wanted is None or index is None or wanted is index or len(wanted) != len(index):
+    if target is None or index is None or target is index or len(target) != len(index):
         return None
-    wanted, index = exact_indexes([wanted, index])
-    if wanted.equals(index):
+    target, index = exact_indexes([target, index])
+    if target.equals(index):
         return None
-    counted = counts_from_0(wanted), counts_from_0(index)
-    if any(counted):
-        named, bare, other = (name, of, index) if counted[0] else (of, name, wanted)
-        if not is_permutation(other, len(index)):
+    count_rows = counts_from_0(target), counts_from_0(index)
+    if any(count_rows):
+        named_owner, bare_owner, names = (name, owner, index) if count_rows[0] else (owner, name, target)
+        if not is_permutation(names, len(index)):
             raise ValueError(
-                f"{named} has an index that names the objects, such as {name_at(other, 0)!r}, but that of {bare} only "
-                f"counts them, 0, 1, 2, …: give {bare} the same index, or pass .to_numpy() of one if both are in one "
-                "order."
+                f"{named_owner} has an index that names the objects, such as {name_at(names, 0)!r}, but that of "
+                f"{bare_owner} only counts them, 0, 1, 2, …: give {bare_owner} the same index, or pass .to_numpy() of "
+                "one if both are in one order."
             )
         checks.warn(
-            f"{name} has the index of {of} in another order, and goes by it; pass .to_numpy() of one of them if it "
+            f"{name} has the index of {owner} in another order, and goes by it; pass .to_numpy() of one of them if it "
             "names nothing."
         )
     return find_names(
-        wanted,
+        target,
         index,
-        (of, name),
-        "{whose} names several objects {object!r}, and those of {owners[0]} and {owners[1]} are not in one order: make "
+        (owner, name),
+        "{owner} names several objects {object!r}, and those of {owners[0]} and {owners[1]} are not in one order: make "
         "the names different, or pass .to_numpy() of objects in one order.",
-        "{whose} has an object {object!r} that {other} has not: pass the same objects, in any order ("
+        "{owner} has an object {object!r} that {other} has not: pass the same objects, in any order ("
         f"{instead}), or .to_numpy() if the index names nothing.",
     )
 
 
+def match_files(ids: Any, path: Path, other_ids: Any, other_path: Path, *, partial: bool = False) -> np.ndarray | None:
+    """Return the position (n_objects,) of each object in another file, or None if both files have the same order.
+
+    ``ids`` and ``other_ids`` are pandas indexes of the objects in the files, RangeIndexes if these are only numbers of
+    the rows, or None. If ``partial`` is true, the files may share some of their objects only, which a warning tells; -1
+    stands for an object that the other file lacks.
+
+    Raises
+    ------
+    ValueError
+        If only one of the files names its objects; if the files name different objects, or none in common; if a name
+        occurs twice in files of different order.
+    """
+    id_names, other_names = names_of_objects(ids), names_of_objects(other_ids)
+    if id_names is None and other_names is None:
+        return None
+    if (id_names is None or other_names is None) and not _same_numbers(ids, other_ids):
+        names, named_path, unnamed_path = (
+            (other_names, other_path, path) if id_names is None else (id_names, path, other_path)
+        )
+        if start_of_count(names) is not None:
+            return None  # names that count the objects tell their position
+        title = "" if names.name is None else f", by {str(names.name)!r}"
+        raise ValueError(
+            f"path {os.fspath(named_path)!r} names its objects{title}, but path {os.fspath(unnamed_path)!r} does not; "
+            f"name them there, too, in a first column, or say {BY_POSITION} if both files have the same objects in one "
+            "order."
+        )
+    texts, other_texts = ids.astype(str), other_ids.astype(str)
+    if texts.equals(other_texts):
+        return None
+    if len(texts) == len(other_texts) and None not in (start_of_count(ids), start_of_count(other_ids)):
+        raise ValueError(
+            f"path {os.fspath(path)!r} counts its objects from {texts[0]} and path {os.fspath(other_path)!r} from "
+            f"{other_texts[0]}; write the same names into both, or say {BY_POSITION} if they have the same objects in "
+            "one order."
+        )
+    return find_names(
+        texts,
+        other_texts,
+        (os.fspath(path), os.fspath(other_path)),
+        "path {owner!r} gives several objects the name {object!r}, so they cannot be found in another file; make the "
+        f"names different, or leave them out, and say {BY_POSITION} if both files have one order.",
+        "path {owner!r} has an object {object!r} that {other!r} lacks; both files must have the same objects, in any "
+        f"order, or say {BY_POSITION}.",
+        partial=partial,
+    )
+
+
+def _same_numbers(ids: Any, other_ids: Any) -> bool:
+    """Return whether one file numbers its rows, and the names in the other are such numbers."""
+    if ids is None or other_ids is None:
+        return False
+    rows, names = (ids, other_ids) if names_of_objects(ids) is None else (other_ids, ids)
+    return bool(names.astype(str).isin(rows.astype(str)).all())
+
+
 def find_names(
-    wanted: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str, *, partial: bool = False
+    target: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str, *, partial: bool = False
 ) -> np.ndarray:
-    """Return the places (n_objects,) of the names of ``wanted`` in ``index``; refuse repeated and missing names.
+    """Return the places (n_objects,) of the names of ``target`` in ``index``; refuse repeated and missing names.
 
     ``owners`` are the names of the two owners in error messages. The messages ``twice`` and ``lacking`` are filled in
-    with ``whose`` (owner of the faulty index), ``other`` (the other owner), ``object`` (the name) and ``owners``. If
+    with ``owner`` (of the faulty index), ``other`` (the other owner), ``object`` (the name) and ``owners``. If
     ``partial`` is true, only indexes without any common name are refused, and a missing name has the place -1.
     """
-    sides = ((wanted, index, *owners), (index, wanted, *owners[::-1]))
-    for names, _, whose, other in sides:
+    sides = ((target, index, *owners), (index, target, *owners[::-1]))
+    for names, _, owner, other_owner in sides:
         if not names.is_unique:
             first = name_at(names, names.duplicated().argmax())
-            raise ValueError(twice.format(whose=whose, other=other, object=first, owners=owners))
-    places: np.ndarray = index.get_indexer(wanted)
-    for names, others, whose, other in sides:
+            raise ValueError(twice.format(owner=owner, other=other_owner, object=first, owners=owners))
+    places: np.ndarray = index.get_indexer(target)
+    for names, other_names, owner, other_owner in sides:
         if partial and (places >= 0).any():
             break
-        if len(alone := names.difference(others, sort=False)):
-            raise ValueError(lacking.format(whose=whose, other=other, object=name_at(alone, 0), owners=owners))
+        if len(unmatched := names.difference(other_names, sort=False)):
+            raise ValueError(
+                lacking.format(owner=owner, other=other_owner, object=name_at(unmatched, 0), owners=owners)
+            )
     return places
 
 

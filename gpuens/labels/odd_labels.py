@@ -49,20 +49,22 @@ def _is_minus_one(text: str) -> bool:
 
 def warn_of_odd_labels(categories: list[np.ndarray], names: list[Any], source: str = "labels") -> None:
     """Warn about odd texts among the label values of each clustering."""
-    columns = [(name, own.tolist()) for name, own in zip(names, categories, strict=True) if own.dtype.kind == "O"]
+    columns = [
+        (name, values.tolist()) for name, values in zip(names, categories, strict=True) if values.dtype.kind == "O"
+    ]
     warn_of_words(columns, source, "replace them by None")
     warn_of_twins(columns, source)
 
 
 def warn_of_words(columns: Columns, source: str, missing_by: str) -> None:
     """Warn about clusters named by a word for missing; ``missing_by`` is the advice how to make them missing."""
-    odd = [(name, _words_like_missing(values)) for name, values in columns]
-    if any(found for _, found in odd):
-        words = list(dict.fromkeys(word for _, found in odd for word in found))
-        names = [str(name) for name, found in odd if found]
+    odd_words = [(name, _words_like_missing(values)) for name, values in columns]
+    if any(words for _, words in odd_words):
+        distinct_words = list(dict.fromkeys(word for _, words in odd_words for word in words))
+        names = [str(name) for name, words in odd_words if words]
         checks.warn(
-            f"{source}: {', '.join(map(repr, words))} in {checks.listed(names)} count as clusters; if they mean "
-            f"missing, {missing_by.format(words=words, option=','.join(words))}."
+            f"{source}: {', '.join(map(repr, distinct_words))} in {checks.listed(names)} count as clusters; if they "
+            f"mean missing, {missing_by.format(words=distinct_words, option=','.join(distinct_words))}."
         )
 
 
@@ -85,11 +87,11 @@ def _words_like_missing(values: Iterable[Any]) -> list[str]:
 
 def _twins(values: Iterable[Any]) -> list[Any]:
     """Return the first different label values that are the same number, or an empty list."""
-    alike: dict[Any, list[Any]] = defaultdict(list)
+    values_by_number: dict[Any, list[Any]] = defaultdict(list)
     for value in values:
         if isinstance(value, str):
             if is_number(value) and value.lower() != "nan":
-                alike[int(value) if WHOLE.fullmatch(value) else float(value)].append(value)
+                values_by_number[int(value) if WHOLE.fullmatch(value) else float(value)].append(value)
         elif isinstance(value, (int, float)) and value == value:
-            alike[value].append(value)
-    return next((found for found in alike.values() if len(found) > 1), [])
+            values_by_number[value].append(value)
+    return next((twins for twins in values_by_number.values() if len(twins) > 1), [])

@@ -128,7 +128,7 @@ def _draws_in(columns: Sequence[Any]) -> int:
     if isinstance(columns, np.ndarray):
         first: Sequence[Any] = columns[:, :COMPARED]
     else:
-        first = [_at(column, slice(COMPARED)) for column in columns]
+        first = [_select_rows(column, slice(COMPARED)) for column in columns]
     if _largest_in_order(first) is None:
         return 0
     if (largest := _largest_in_order(columns)) is None:
@@ -137,17 +137,17 @@ def _draws_in(columns: Sequence[Any]) -> int:
     are_cuts = largest == sorted(largest) and largest[len(largest) // 2] < largest[-1]
     if are_cuts or not FEWEST_CLUSTERS <= n_clusters <= len(columns) // 2:
         return 0
-    rows = np.stack([devices.to_host(_numbers(column)) for column in columns], axis=1)
+    rows = np.stack([devices.to_host(_as_integers(column)) for column in columns], axis=1)
     return len(np.unique(rows[:: max(1, len(rows) // COMPARED**2)], axis=0))
 
 
 def _largest_in_order(columns: Sequence[Any]) -> list[int] | None:
     """Return the largest number of each column if each row numbers its clusters in order from 0 or 1, else None."""
-    if (top := _numbers(columns[0])) is None or (top != top[0]).any() or top[0] not in (0, 1):
+    if (top := _as_integers(columns[0])) is None or (top != top[0]).any() or top[0] not in (0, 1):
         return None
     largest = [int(top[0])]
     for place in range(1, len(columns)):
-        column = _numbers(columns[place])
+        column = _as_integers(columns[place])
         if column is None or not ((column >= largest[0]) & (column <= top + 1)).all():
             return None
         largest.append(int(column.max()))
@@ -155,11 +155,11 @@ def _largest_in_order(columns: Sequence[Any]) -> list[int] | None:
     return largest
 
 
-def _at(column: Any, rows: Any) -> Any:
+def _select_rows(column: Any, rows: Any) -> Any:
     return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
 
 
-def _numbers(column: Any) -> Any:
+def _as_integers(column: Any) -> Any:
     """Return a column of whole numbers (n_objects,) as int64, or None for other labels and for missing ones."""
     if hasattr(column, "iloc"):
         column = np.asarray(column)
@@ -175,11 +175,11 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
     n_objects, n_clusterings = len(columns[0]), len(columns)
     if not FEWEST_COMPARED <= n_clusterings <= n_objects:
         return False
-    rows, places = _drawn(n_objects), _drawn(n_clusterings)
+    rows, places = _shuffled_places(n_objects), _shuffled_places(n_clusterings)
     if isinstance(columns, np.ndarray):
-        labels = _numbers(columns[places[:, None], rows])
+        labels = _as_integers(columns[places[:, None], rows])
     else:
-        sampled = [_numbers(_at(columns[place], rows)) for place in places.tolist()]
+        sampled = [_as_integers(_select_rows(columns[place], rows)) for place in places.tolist()]
         labels = None if any(column is None for column in sampled) else np.stack(sampled)
     if labels is None:
         return False
@@ -187,7 +187,7 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _drawn(n: int) -> np.ndarray:
+def _shuffled_places(n: int) -> np.ndarray:
     """Return up to 1,000 of the numbers 0 … n - 1 in random order."""
     return np.random.default_rng(0).permutation(n)[:1000].copy()
 

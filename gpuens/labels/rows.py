@@ -73,13 +73,13 @@ class Rows:
     def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
         ensemble = Ensemble(labels)
         n_rows = len(ensemble)
-        counted = checks.check_weights(counts, n_rows, "counts", "row")
-        if counted is None:
-            counted = np.ones(n_rows, dtype=np.int64)
-        if counted.dtype.kind != "i":
+        weights = checks.check_weights(counts, n_rows, "counts", "row")
+        if weights is None:
+            weights = np.ones(n_rows, dtype=np.int64)
+        if weights.dtype.kind != "i":
             raise ValueError("counts must be whole numbers: how many objects each row stands for.")
-        checks.check_total(int(counted.sum()), ensemble.n_clusterings)
-        self._hold(ensemble, counted, devices.resolve(device, ensemble.device_kind))
+        checks.check_total(int(weights.sum()), ensemble.n_clusterings)
+        self._hold(ensemble, weights, devices.resolve(device, ensemble.device_kind))
 
     @classmethod
     def of(cls, ensemble: Any, counts: np.ndarray, device: str) -> "Rows":
@@ -183,8 +183,8 @@ class Rows:
 
     def clusters_in_use(self) -> np.ndarray:
         """Return the number of non-empty clusters of each clustering (M,), int64, host."""
-        used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
-        return used
+        n_used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
+        return n_used
 
     def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """Return the list of ``function(piece, *given)`` for every piece (Rows); the results should be small.
@@ -206,23 +206,23 @@ class Rows:
         ends = np.cumsum(self.objects_of_pieces)
         objects = np.sort(rng.integers(ends[-1], size=n))
         starts = np.concatenate([[0], ends[:-1]])
-        of_pieces = np.split(objects, np.searchsorted(objects, ends[:-1]))
-        own = [some - start for some, start in zip(of_pieces, starts, strict=True)]
-        return joined(self.each(_drawn, own=own))
+        piece_objects = np.split(objects, np.searchsorted(objects, ends[:-1]))
+        own_objects = [part - start for part, start in zip(piece_objects, starts, strict=True)]
+        return join_rows(self.each(_take_drawn, own=own_objects))
 
     def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
         """Draw at least n objects, and enough objects for ``n_clusters`` clusters; return their rows.
 
         Raise an error if the drawn objects have fewer distinct rows than ``n_clusters``.
         """
-        found = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
-        if len(found) < n_clusters:
+        rows = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
+        if len(rows) < n_clusters:
             raise ValueError(
                 f"n_clusters={n_clusters}, but rows in pieces are clustered from objects drawn at random, which have "
-                f"only {len(found)} distinct label rows; ask for fewer clusters, or work on a sample, "
+                f"only {len(rows)} distinct label rows; ask for fewer clusters, or work on a sample, "
                 "reduction=Sample(…)."
             )
-        return found
+        return rows
 
     def __len__(self) -> int:
         return self.n_rows
@@ -240,14 +240,14 @@ def as_rows(labels: Any, device: str = "auto") -> Rows:
     return Rows(labels, device=device)
 
 
-def joined(pieces: list[Rows]) -> Rows:
+def join_rows(pieces: list[Rows]) -> Rows:
     """Concatenate the rows of all pieces, which must have the same numbering of clusters."""
     if len(pieces) == 1:
         return pieces[0]
     ensemble = pieces[0].ensemble
     codes = np.asfortranarray(np.concatenate([devices.to_host(piece.ensemble.codes) for piece in pieces]))
-    whole = Ensemble.of_codes(codes, ensemble.categories, ensemble.names)
-    return Rows.of(whole, np.concatenate([piece.counts for piece in pieces]), "cpu")
+    joined = Ensemble.of_codes(codes, ensemble.categories, ensemble.names)
+    return Rows.of(joined, np.concatenate([piece.counts for piece in pieces]), "cpu")
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -280,8 +280,8 @@ class Numbered:
     sizes: np.ndarray | None = None  # (n_labels,), the numbers of objects of the labels, if rows in pieces gave them
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        found: np.ndarray = self.number[self.rule(rows)]
-        return found
+        labels: np.ndarray = self.number[self.rule(rows)]
+        return labels
 
 
 def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
@@ -292,8 +292,8 @@ def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.nd
     labels, sizes = None, None
     if rows.here:
         labels = rule(rows)
-        found, first_of = np.unique(labels, return_index=True)
-        order = found[np.argsort(first_of)]
+        distinct, first_of = np.unique(labels, return_index=True)
+        order = distinct[np.argsort(first_of)]
     else:
         sizes = sizes_by_rule(rule, rows, n_labels)
         order = np.flatnonzero(sizes)
@@ -334,10 +334,10 @@ def _cluster_sizes(rows: Rows) -> np.ndarray:
     return devices.to_host(rows.cluster_sums(rows.xp.asarray(rows.counts)))
 
 
-def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
-    of_objects = np.searchsorted(np.cumsum(rows.counts), objects, side="right")
-    chosen, times = np.unique(of_objects, return_counts=True)
-    return rows.take(chosen, times)
+def _take_drawn(rows: Rows, objects: np.ndarray) -> Rows:
+    row_of_object = np.searchsorted(np.cumsum(rows.counts), objects, side="right")
+    distinct, times = np.unique(row_of_object, return_counts=True)
+    return rows.take(distinct, times)
 
 
 def _sizes_by_rule(rows: Rows, rule: Rule, n_labels: int) -> np.ndarray:

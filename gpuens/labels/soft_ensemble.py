@@ -79,36 +79,41 @@ class SoftEnsemble:
         kind = devices.home_of_all(clusterings, titles)
         self.index = index_of_all(clusterings)
         clusterings = in_one_order(clusterings, titles)
-        soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
-        columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
+        soft: list[Any] = [
+            _memberships(clustering, name) if is_soft(clustering) else None
+            for name, clustering in enumerate(clusterings)
+        ]
+        columns = [
+            as_column(clustering) for clustering, matrix in zip(clusterings, soft, strict=True) if matrix is None
+        ]
         shapes = iter([column.shape for column in columns])
         _check_shapes([next(shapes) if matrix is None else matrix.shape for matrix in soft])
         names = list(range(len(soft)))
         xp, n_objects = devices.namespace(kind), len(columns[0] if columns else soft[0])
         missing = xp.ones(n_objects, dtype=bool)
-        matrices, of_soft = [], []
+        matrices, soft_names = [], []
         for name, matrix in enumerate(soft):
             if matrix is not None:
-                own = _missing_rows(matrix, name)
-                missing &= own
-                matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
-                of_soft.append(name)
-        of_labels = [name for name in names if name not in of_soft]
+                is_missing = _missing_rows(matrix, name)
+                missing &= is_missing
+                matrices.append(xp.where(is_missing[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
+                soft_names.append(name)
+        label_names = [name for name in names if name not in soft_names]
         categories: dict[int, np.ndarray] = {
-            name: np.arange(matrix.shape[1]) for name, matrix in zip(of_soft, matrices, strict=True)
+            name: np.arange(matrix.shape[1]) for name, matrix in zip(soft_names, matrices, strict=True)
         }
         self.labels = None
         if columns:
-            codes, found = encode_columns(columns, of_labels)
-            warn_of_odd_labels(found, of_labels)
+            codes, label_values = encode_columns(columns, label_names)
+            warn_of_odd_labels(label_values, label_names)
             missing &= unlabelled_objects(codes)
-            self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
-            categories |= dict(zip(of_labels, found, strict=True))
+            self.labels = Ensemble.of_codes(codes, label_values, label_names, kind)
+            categories |= dict(zip(label_names, label_values, strict=True))
         self.categories = [categories[name] for name in names]
-        checks.check_clusterings([len(own) for own in self.categories], names, n_objects)
+        checks.check_clusterings([len(is_missing) for is_missing in self.categories], names, n_objects)
         checks.refuse_unlabelled(devices.to_host(missing))
         together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # the layout of the kernels
-        self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
+        self._hold(together, [matrix.shape[1] for matrix in matrices], label_names + soft_names)
         self.names, self.device_kind, self.n_objects = names, kind, n_objects
 
     @classmethod
@@ -116,11 +121,11 @@ class SoftEnsemble:
         """Return an Ensemble as a SoftEnsemble without soft clusterings."""
         if isinstance(ensemble, SoftEnsemble):
             return ensemble
-        found = object.__new__(cls)
-        found.labels, found.categories, found.names = ensemble, ensemble.categories, ensemble.names
-        found.device_kind, found.n_objects, found.index = ensemble.device_kind, ensemble.n_objects, ensemble.index
-        found._hold(None, [], list(range(ensemble.n_clusterings)))
-        return found
+        hard = object.__new__(cls)
+        hard.labels, hard.categories, hard.names = ensemble, ensemble.categories, ensemble.names
+        hard.device_kind, hard.n_objects, hard.index = ensemble.device_kind, ensemble.n_objects, ensemble.index
+        hard._hold(None, [], list(range(ensemble.n_clusterings)))
+        return hard
 
     def _hold(self, soft: Any, n_clusters: list[int], order: list[int]) -> None:
         """Store soft clusterings and their numbering; ``order`` lists the given position of each, in joined order."""
@@ -161,8 +166,8 @@ class SoftEnsemble:
         place, n_columns = self._order.index(m), len(self.offsets) - 1
         if place < n_columns:
             xp = devices.namespace(where)
-            own = self.codes_on(where)[:, place, None] == xp.arange(len(self.categories[m]))
-            return own.astype(np.float64)
+            is_member = self.codes_on(where)[:, place, None] == xp.arange(len(self.categories[m]))
+            return is_member.astype(np.float64)
         first, last = self.soft_offsets[place - n_columns : place - n_columns + 2].tolist()
         return self.soft_on(where)[:, first:last]
 
@@ -177,14 +182,14 @@ class SoftEnsemble:
         xp, soft = devices.namespace(where), self.soft_on(where)
         largest = int(np.diff(np.append(self.starts, self.n_clusters)).max())
         dtype = max((codes_dtype(largest), codes.dtype.type), key=lambda kind: np.iinfo(kind).max)
-        found = xp.empty((self.n_objects, self.n_clusterings), dtype=dtype, order="F")
+        hardened = xp.empty((self.n_objects, self.n_clusterings), dtype=dtype, order="F")
         n_columns, missing = codes.shape[1], np.iinfo(dtype).max
-        found[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)
+        hardened[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)
         for m, (first, last) in enumerate(zip(self.soft_offsets[:-1], self.soft_offsets[1:], strict=True)):
-            own = soft[:, first:last]
-            uniform = own.max(axis=1) == own.min(axis=1)
-            found[:, n_columns + m] = xp.where(uniform & (last - first > 1), missing, own.argmax(axis=1))
-        return found
+            memberships = soft[:, first:last]
+            uniform = memberships.max(axis=1) == memberships.min(axis=1)
+            hardened[:, n_columns + m] = xp.where(uniform & (last - first > 1), missing, memberships.argmax(axis=1))
+        return hardened
 
     def hardened(self, where: str) -> Ensemble:
         """Return the ensemble of `hardened_on`, whose clusterings are in joined order."""
@@ -254,9 +259,9 @@ def _missing_rows(matrix: Any, name: object) -> Any:
             f"labels: clustering {name!r} is 2-D, a soft clustering, and its memberships must be real numbers, not "
             f"{matrix.dtype}; pass a column of labels if it is a hard one."
         )
-    gone = matrix != matrix
-    missing = gone.all(axis=1)
-    partly = gone.any(axis=1) & ~missing
+    is_nan = matrix != matrix
+    missing = is_nan.all(axis=1)
+    partly = is_nan.any(axis=1) & ~missing
     if partly.any():
         raise ValueError(
             f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has both NaN and numbers; make the "

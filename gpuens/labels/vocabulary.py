@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype, renumber_codes
+from gpuens.labels.encoding import label_values
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.frames import is_frame
-from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.odd_labels import LOOKS_MISSING
-from gpuens.labels.values import label_values
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -33,8 +31,8 @@ def answer_words(no_answer: Any) -> frozenset[str]:
 
     The empty text is always one of them.
     """
-    given = no_answer.split(",") if isinstance(no_answer, str) else no_answer
-    words = list(given) if isinstance(given, Iterable) else [given]
+    answers = no_answer.split(",") if isinstance(no_answer, str) else no_answer
+    words = list(answers) if isinstance(answers, Iterable) else [answers]
     if not all(isinstance(word, str) for word in words):
         raise TypeError(
             f"no_answer must be words, such as ['unknown', '?'] or 'unknown,?', not {checks.shown(no_answer)}."
@@ -49,8 +47,7 @@ def ensemble_of_names(labels: Any, no_answer: Any, *, wide: bool = False) -> Ens
     """
     words = answer_words(no_answer)
     if not isinstance(labels, Ensemble):
-        source = OF_FRAME if is_frame(labels) else None
-        labels, _ = Ensemble.of_read(labels, None, source, shared_names=True, wide=wide)
+        labels, _ = Ensemble.from_labels(labels, None, shared_names=True, wide=wide)
     return with_one_vocabulary(labels, words)
 
 
@@ -66,31 +63,34 @@ def with_one_vocabulary(ensemble: Ensemble, no_answer: frozenset[str]) -> Ensemb
     >>> found.categories[1].tolist(), found.to_array().tolist()
     (['a', 'b', 'c'], [[1, 1], [0, 2], [-1, 2]])
     """
-    own = [[_plain(value) for value in values.tolist()] for values in ensemble.categories]
-    given = {name for names in own for name in names if _as_word(name) not in no_answer}
-    if not given:
+    clustering_names = [[_as_number_or_text(value) for value in values.tolist()] for values in ensemble.categories]
+    answers = {name for names in clustering_names for name in names if _as_word(name) not in no_answer}
+    if not answers:
         raise ValueError(
             "labels hold no answer: all are missing or words of no_answer; pass the names that the clusterings gave."
         )
-    if any(isinstance(name, str) for name in given):
-        own, given = [[str(name) for name in names] for names in own], set(map(str, given))
-    vocabulary = sorted(given)
+    if any(isinstance(name, str) for name in answers):
+        clustering_names, answers = (
+            [[str(name) for name in names] for names in clustering_names],
+            set(map(str, answers)),
+        )
+    vocabulary = sorted(answers)
     code_of = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
-    tables = [np.array([code_of.get(name, checks.MISSING) for name in names]) for names in own]
-    codes = renumber_codes(ensemble.codes_on(ensemble.device_kind), codes_dtype(len(vocabulary)), tables)
-    of_each = [label_values(vocabulary)] * ensemble.n_clusterings
-    kept = {"index": ensemble.index, "left_out": ensemble.left_out}
-    return Ensemble.of_codes(codes, of_each, ensemble.names, ensemble.device_kind, **kept)
+    numbers = [np.array([code_of.get(name, checks.MISSING) for name in names]) for names in clustering_names]
+    codes = renumber_codes(ensemble.codes_on(ensemble.device_kind), codes_dtype(len(vocabulary)), numbers)
+    categories = [label_values(vocabulary)] * ensemble.n_clusterings
+    properties = {"index": ensemble.index, "left_out": ensemble.left_out}
+    return Ensemble.of_codes(codes, categories, ensemble.names, ensemble.device_kind, **properties)
 
 
-def named(names: np.ndarray, codes: Any, kind: str) -> Any:
+def name_codes(names: np.ndarray, codes: Any, kind: str) -> Any:
     """Return the name (n,) of each code, or "Unknown" (-1 if names are numbers) for negative codes.
 
     Texts are in host memory, and numbers in the memory ``kind``.
     """
     dtype = names.dtype if names.dtype == np.int64 else object  # object also for numbers above the largest int64
-    found = np.array([*names.tolist(), nameless(names)], dtype=dtype)[devices.to_host(codes)]
-    return devices.give_back(found, kind) if dtype == np.int64 else found
+    named = np.array([*names.tolist(), nameless(names)], dtype=dtype)[devices.to_host(codes)]
+    return devices.give_back(named, kind) if dtype == np.int64 else named
 
 
 def nameless(labels: Any) -> Any:
@@ -104,7 +104,7 @@ def as_texts(labels: np.ndarray) -> np.ndarray:
     return np.array([UNKNOWN if label == checks.MISSING else str(label) for label in labels.tolist()], dtype=object)
 
 
-def _plain(value: Any) -> int | str:
+def _as_number_or_text(value: Any) -> int | str:
     """Return a label value as a whole number or a text."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")

@@ -34,10 +34,10 @@ class Copies(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        return whole_unit(self.unit) is not None
+        return integer_unit(self.unit) is not None
 
 
-def whole_unit(unit: int | float) -> int | None:
+def integer_unit(unit: int | float) -> int | None:
     """Return a unit of weights whose multiples are numbers of objects, or None for a unit of fractions."""
     return unit if isinstance(unit, int) else None
 
@@ -75,20 +75,20 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
     array = checks.check_positive(array, n_objects, "sample_weight")
     if are_whole(array):
         return whole_copies(array, n_clusterings)
-    found = checks.check_sum(array, "sample_weight")
-    total, most = float(found.sum()), float(isqrt(2**62 // n_clusterings))
+    exact = checks.check_sum(array, "sample_weight")
+    total, largest_total = float(exact.sum()), float(isqrt(2**62 // n_clusterings))
     for part in PARTS[1:]:
-        if total * part > most:
+        if total * part > largest_total:
             break
-        if (np.rint(found[:1000] * part) / part == found[:1000]).all():
-            counts = np.rint(found * part)
-            if (counts / part == found).all():
+        if (np.rint(exact[:1000] * part) / part == exact[:1000]).all():
+            counts = np.rint(exact * part)
+            if (counts / part == exact).all():
                 counts, divisor = without_common_divisor(counts)
                 return Copies(counts, divisor / part)
-    unit = total / most
+    unit = total / largest_total
     if unit < SMALLEST_UNIT:
         raise ValueError(f"sample_weight adds up to {total:g}, too little for exact shares of it; scale it up.")
-    counts, divisor = without_common_divisor(np.maximum(np.rint(found / unit), 1.0))
+    counts, divisor = without_common_divisor(np.maximum(np.rint(exact / unit), 1.0))
     return Copies(counts, divisor * unit)
 
 
@@ -111,12 +111,12 @@ def are_whole(weights: np.ndarray) -> bool:
     return weights.dtype.kind in "iu" or bool((np.rint(weights) == weights).all())
 
 
-def without_common_divisor(whole: np.ndarray) -> tuple[np.ndarray, int]:
+def without_common_divisor(integers: np.ndarray) -> tuple[np.ndarray, int]:
     """Return whole numbers, of any size, divided by their greatest common divisor, and this divisor."""
-    if whole.dtype.kind == "f" and whole.max(initial=0.0) >= 2.0**63:  # Python's integers are exact
-        numbers = np.array([int(one) for one in whole], dtype=object)
+    if integers.dtype.kind == "f" and integers.max(initial=0.0) >= 2.0**63:  # Python's integers are exact
+        numbers = np.array([int(number) for number in integers], dtype=object)
         divisor = int(np.gcd.reduce(numbers))
         return (numbers // divisor).astype(np.float64), divisor
-    numbers = whole.astype(np.int64) if whole.dtype.kind == "f" else whole
+    numbers = integers.astype(np.int64) if integers.dtype.kind == "f" else integers
     divisor = int(np.gcd.reduce(numbers))  # 0 of no numbers
     return numbers if divisor < 2 else numbers // divisor, divisor

@@ -23,7 +23,7 @@ from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
 from gpuens.labels.vocabulary import nameless
-from gpuens.labels.weights import Copies, copies_of, whole_unit
+from gpuens.labels.weights import Copies, copies_of, integer_unit
 from gpuens.methods.forecast import refuse_array
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.methods.parameters import Parameters, positional
@@ -531,7 +531,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
     @property
     def _whole_unit(self) -> int | None:
         """The weight of a count of 1 in the fit, or None if the weights have fractions."""
-        return whole_unit(getattr(self, "weight_unit_", 1))
+        return integer_unit(getattr(self, "weight_unit_", 1))
 
     def _lacks_evidence(self) -> str | None:
         """Return the reason why this fit has no evidence, or None if there is evidence."""

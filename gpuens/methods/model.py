@@ -23,9 +23,9 @@ from gpuens.evidence.inputs import CONVENTIONS
 from gpuens.io import atomic, paths
 from gpuens.io.arrays import Archive
 from gpuens.labels.codes import codes_dtype
+from gpuens.labels.encoding import label_values
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, Rule
-from gpuens.labels.values import label_values
 from gpuens.methods.stored_rules import Reading, Writing
 from gpuens.reduction import Reduction, core_groups
 from gpuens.reduction.find import find_rows

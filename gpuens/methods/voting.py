@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuens.evidence import Annotators, Evidence, NewObjects
 from gpuens.evidence.annotators import of_rows as annotators_of_rows
+from gpuens.labels.encoding import find_values
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import find_values
-from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, named
+from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, name_codes
 from gpuens.methods.base import Parts, Seeded
 from gpuens.partition import NamedVotes, Partition, Partitioner, Votes
 from gpuens.partition.naming import count_votes
@@ -164,7 +164,7 @@ class Voting(Seeded):
         check_is_fitted(self, "labels_")
         given, _ = self.reduction_.ensemble.encoded_in_part(X)
         chosen = count_votes(Rows(given, device=devices.resolve(self.device, given.device_kind))).chosen(self.ties)
-        return named(self.classes_, chosen, given.device_kind)
+        return name_codes(self.classes_, chosen, given.device_kind)
 
     @overload
     def evidence(self, X: None = None, *, missing: str | None = None) -> Evidence: ...

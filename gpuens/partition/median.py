@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import TABLE, times_log
@@ -146,7 +146,7 @@ class _Search:
     def __init__(self, partitioner: MedianSearch, rows: Rows, fewest: int, limit: int, settled: int = 0) -> None:
         self.rows = rows
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
-        distinct, times = np.unique(first_equals(codes, sizes), return_counts=True)
+        distinct, times = np.unique(first_equal_clusterings(codes, sizes), return_counts=True)
         offsets = np.concatenate([[0], np.cumsum(sizes[distinct])])
         self.ensemble = cpu.MedianEnsemble(np.ascontiguousarray(codes.T[distinct]), offsets, rows.counts, times)
         table = np.empty(0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.labels.vocabulary import named
+from gpuens.labels.vocabulary import name_codes
 from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.runtime import checks
 
@@ -70,7 +70,7 @@ class NamedVotes(Partitioner):
             len(codes),
             results=results,
             membership=partial(name_shares, len(names)),
-            names=named(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
+            names=name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
             certainty={"confidence": votes.most / cast, "margin": (votes.most - votes.next) / cast},
         )
 

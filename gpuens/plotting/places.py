@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.labels.columns import as_column
+from gpuens.labels.encoding import encode_column
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
-from gpuens.labels.values import encode_column
 from gpuens.plotting.cells import MISSING, NAMED, SEQUENCE, spread_colors
 from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, evenly, kind, short
 from gpuens.runtime import checks

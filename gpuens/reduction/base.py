@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpuens.labels.codes import first_objects_of, numbers_by_size
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import label_weights
-from gpuens.labels.numbering import first_objects_of, numbers_by_size
 from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks

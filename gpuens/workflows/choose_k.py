@@ -502,7 +502,7 @@ def _n_distinct(X: Any, enough: int) -> int:
 
 def _criteria_of_consensus(evidence: Evidence, rng: np.random.Generator) -> Criteria:
     """Return the criteria of a consensus; sums are over label rows, so that copies of objects do not round them."""
-    rows, clusters, labels, counts = evidence._of_rows, evidence.clusters, evidence._labels, evidence.rows.counts
+    rows, clusters, labels, counts = evidence._row_objects, evidence.clusters, evidence._labels, evidence.rows.counts
     k = len(clusters.sizes)
     means = np.bincount(labels, weights=rows.silhouette * counts) / np.bincount(labels, weights=counts)
     medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)

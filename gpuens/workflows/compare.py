@@ -9,12 +9,13 @@ import numpy as np
 from gpuens import metrics
 from gpuens.contingency.labels import encode
 from gpuens.contingency.scores import nmi_of, score_pairs
-from gpuens.evidence.agreement import of_rows as agreement_of_rows
-from gpuens.evidence.objects import of_rows as evidence_of_rows
+from gpuens.evidence.agreement import measure_agreement
+from gpuens.evidence.objects import measure_objects
+from gpuens.evidence.overlaps import Overlaps
+from gpuens.labels.encoding import encode_vector
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.labels.values import encode_vector
 from gpuens.methods import REGISTRY
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
@@ -276,7 +277,8 @@ def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[
 
 
 def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
-    close, sure = agreement_of_rows(objects, found), evidence_of_rows(objects, found)
+    overlaps = Overlaps.of(objects, found)
+    close, sure = measure_agreement(overlaps), measure_objects(overlaps, objects, found)
     sizes = np.bincount(found)
     scored = {} if truth is None else metrics.scores(found, truth)
     return {

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuens.contingency.scores import agreements_of
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.odd_columns import equal_columns, odd_columns
+from gpuens.labels.odd_columns import equal_clusterings, find_odd_columns
 from gpuens.labels.rows import Rows
 from gpuens.labels.shape import LabelShape
 from gpuens.methods.forecast import Forecast, foresee, refuse_beyond_memory
@@ -162,8 +162,8 @@ def refuse_to_group(shape: LabelShape | None, what: str) -> None:
 
 def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
     n_clusters = np.diff(ensemble.offsets)
-    odd = odd_columns(ensemble.codes, n_clusters, ensemble.names)
-    same = equal_columns(rows.ensemble.codes, n_clusters)
+    odd = find_odd_columns(ensemble.codes, n_clusters, ensemble.names)
+    same = equal_clusterings(rows.ensemble.codes, n_clusters)
     scores = agreements_of(rows)
     n_others = scores.known() - 1.0  # without the clustering itself, with which its score is 1
     mean = (scores.sums(np.ones(len(n_clusters))) - 1.0) / np.maximum(n_others, 1.0)

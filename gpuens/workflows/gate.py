@@ -16,7 +16,8 @@ import numpy as np
 from gpuens import generate
 from gpuens.evidence import Agreement
 from gpuens.evidence import agreement as agreement_with
-from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.agreement import measure_agreement
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import Features
 from gpuens.labels.rows import Rows, by_first_row
@@ -42,7 +43,7 @@ def agreement_of(estimator: Any, ensemble: Any, sampled: Any, client: Any) -> Ag
         return None
     try:
         if (row_labels := estimator._partition.labels) is not None:
-            return agreement_of_rows(estimator.reduction_.rows, devices.to_host(row_labels))
+            return measure_agreement(Overlaps.of(estimator.reduction_.rows, devices.to_host(row_labels)))
         from gpuens.distributed import rows_in_chunks
 
         with checks.recorded():  # a clustering may be constant in the sample

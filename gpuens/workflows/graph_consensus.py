@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.generate.leiden import MOST_ITERATIONS, checked_resolutions, leiden_ensemble
-from gpuens.labels.edges import Edges, among, as_edges
+from gpuens.labels.codes import number_labels
+from gpuens.labels.edges import Edges, as_edges, match_objects
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.numbering import number_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
@@ -195,7 +195,7 @@ def graph_consensus(
                 f"labels are of {ensemble.n_objects} objects and the graph has {edges.n_objects}; pass labels of the "
                 "same objects in the same order."
             )
-        edges = among(edges, ensemble.n_objects, ensemble.index)
+        edges = match_objects(edges, ensemble.n_objects, ensemble.index)
     shares = shares_of_pairs(ensemble, edges.first, edges.second)
     kept, n_rounds = np.ones(len(edges), dtype=bool), 1
     rest, own = edges, shares  # the edges that are left, and their co-association in this round

@@ -25,7 +25,7 @@ from gpuens.contingency.scores import agreement, ari_of, vi_of
 from gpuens.contingency.tables import table
 from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods import made
 from gpuens.runtime import checks
@@ -208,7 +208,7 @@ def modes(
     ensemble = Ensemble(labels, wide=wide) if soft is None else _largest_shares(soft)
     rng = checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)
-    first = first_equals(ensemble.codes, np.diff(ensemble.offsets))
+    first = first_equal_clusterings(ensemble.codes, np.diff(ensemble.offsets))
     distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     if n is not None:
         checks.check_integer(n, "n", minimum=1)

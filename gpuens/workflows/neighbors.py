@@ -117,7 +117,7 @@ class GraphSettings(NamedTuple):
         ``reading`` are the arguments for reading the file ``labels``.
         """
         from gpuens import io
-        from gpuens.labels.edges import of_matrix
+        from gpuens.labels.edges import matrix_to_edges
         from gpuens.labels.graph import Graph
 
         if self.grid is not None:
@@ -126,7 +126,7 @@ class GraphSettings(NamedTuple):
             return self._places(labels, reading)
         if not _is_key(self.graph, labels):
             return io.read_edges(self.graph)
-        edges = of_matrix(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
+        edges = matrix_to_edges(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
         return replace(Graph.of(edges), places=_places_of_cells(labels))
 
     def _places(self, labels: str, reading: Mapping[str, Any]) -> Places:
@@ -176,9 +176,8 @@ class GraphSettings(NamedTuple):
         ``read`` is the `gpuens.io.reading.LabelFile` of the file ``labels``. Objects are matched by name, unless
         ``by_position``. A graph has no edges to objects that were left out.
         """
-        from gpuens.io.matching import places_of
         from gpuens.labels.graph import N_NEIGHBORS, Graph
-        from gpuens.labels.object_names import names_of_objects
+        from gpuens.labels.object_names import match_files, names_of_objects
 
         n_objects = read.ensemble.n_objects if read.labelled is None else len(read.labelled)
         if self.shape is not None:
@@ -186,7 +185,7 @@ class GraphSettings(NamedTuple):
         elif isinstance(source, Places):
             X, groups = source.coordinates, source.groups
             if not by_position and source.path is not None:
-                order = places_of(read.ids, labels, source.ids, source.path)
+                order = match_files(read.ids, labels, source.ids, source.path)
                 if order is not None:
                     X = X.iloc[order] if hasattr(X, "iloc") else X[order]
                     groups = None if groups is None else groups[order]

@@ -315,13 +315,13 @@ class Run:
         """Warn about clusterings that have equal clusters in all core groups, and therefore for all objects."""
         import numpy as np
 
-        from gpuens.labels.odd_columns import warn_of_equal_columns
+        from gpuens.labels.odd_columns import warn_of_equal_clusterings
 
         if self.is_exact and "columns" not in self.reading:
             found = self.estimator.reduction_
             groups, n = found.ensemble, int(found.counts.sum())
             about = groups.codes, np.diff(groups.offsets), groups.names, f"path {self.labels!r}"
-            warn_of_equal_columns(*about, n_objects=n)
+            warn_of_equal_clusterings(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
         """Return the facts that the record of the run contains, except versions, times and memory."""

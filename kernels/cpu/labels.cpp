@@ -1,4 +1,4 @@
-// Labels become codes through a table for each clustering (gpuens/labels/tables.py). A slot is 1 + the label: the first is
+// Labels become codes through a table for each clustering (gpuens/labels/encoding.py). A slot is 1 + the label: the first is
 // "missing", the last has all other labels.
 #include "parallel.h"
 #include "primitives.h"

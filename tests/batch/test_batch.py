@@ -584,7 +584,7 @@ FAULT = RuntimeError("a bug")
 def test_exit_codes_and_tries(folder, own_method, sizes, errors, keep_going, code, done, tries):
     manifest = [job(method="own"), job("b")]
     own_method("own", raising(*errors))
-    sizes(PAUSE=0.01)
+    sizes("batch.runner", PAUSE=0.01)
     outcome = batch.run(manifest, "out", keep_going=keep_going)
     assert (outcome.exit_code, outcome.done, outcome.failed) == (code, done, int(code != 0))
     assert count("start")["a"] == tries
@@ -650,7 +650,7 @@ def test_results_of_other_parameters_are_not_this_job_s(folder, own_method):
 
 def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch, sizes):
     Path("jobs.jsonl").write_text(json.dumps(job()))
-    sizes(PAUSE=0.01)
+    sizes("batch.runner", PAUSE=0.01)
 
     def full(source, target):
         raise OSError(28, "No space left on device")
@@ -776,8 +776,8 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
     assert ours.take("a")
     assert os.listdir(folder) == ["a.1"]
 
-    sizes(STALE=0.2)
-    sizes(UNREADABLE=0.2)
+    sizes("batch.claims", STALE=0.2)
+    sizes("batch.claims", UNREADABLE=0.2)
     for name, text in (("b", json.dumps({**dead, "system": "another machine"})), ("c", "")):
         path = folder / f"{name}.3"
         path.write_text(text)
@@ -813,7 +813,7 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
 
 
 def test_a_claim_is_touched_while_it_lasts(tmp_path, sizes):
-    sizes("claims", BEAT=0.02)
+    sizes("batch.claims", BEAT=0.02)
     ours = claims.Claims(str(tmp_path / "claims"))
     assert ours.take("a")
     path = tmp_path / "claims" / "a.0"
@@ -826,7 +826,7 @@ def test_a_claim_is_touched_while_it_lasts(tmp_path, sizes):
 
 
 def test_jobs_of_another_runner_are_waited_for(folder, sizes):
-    sizes(WATCH=0.02)
+    sizes("batch.runner", WATCH=0.02)
     other = claims.Claims("out/.gpuens-claims")
     os.mkdir("out")
     assert other.take("a")
@@ -901,7 +901,7 @@ def undisturbed(folder):
 def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch, sizes):
     from gpuens.batch import processes
 
-    sizes(PAUSE=0.01)
+    sizes("batch.runner", PAUSE=0.01)
     real, killed = processes.Worker._write, []
 
     def write(worker, facts):

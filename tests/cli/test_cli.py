@@ -1321,7 +1321,7 @@ def test_demo_without_a_place_for_matplotlib_has_its_table_all_the_same(folder, 
 
 
 def test_demo_of_many_objects_has_more_clusters_and_draws_a_sample(folder, call, sizes):
-    sizes(ALL_UP_TO=1000)
+    sizes("kmeans.nested", ALL_UP_TO=1000)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 1600)
     np.savez("many.npz", X=rng.normal(8 * np.eye(5, 4)[y], 1.0), y=y)

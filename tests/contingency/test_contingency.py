@@ -43,7 +43,7 @@ def ens(request):
 
 @pytest.fixture
 def sparse_tables(sizes):
-    sizes(DENSE_CELLS=0)
+    sizes("contingency.labels", DENSE_CELLS=0)
 
 
 # --- slow and obvious oracles -----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_one_clustering_and_one_object():
 def test_auto_is_sparse_above_the_limit(sizes):
     labels = random_labels(100, (40, 30), 0)
     assert isinstance(contingency.intersections(labels), np.ndarray)
-    sizes(DENSE_BYTES=8 * 50**2)
+    sizes("contingency.clusters", DENSE_BYTES=8 * 50**2)
     assert sparse.issparse(contingency.intersections(labels))
 
 
@@ -228,7 +228,7 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(most, sizes):
     rows = np.where(labels >= 0, ens.codes + ens.offsets[:-1], ens.n_clusters)
     one_hot = np.zeros((len(labels), ens.n_clusters + 1), dtype=np.float64)
     one_hot[np.arange(len(labels))[:, None], rows] = 1
-    sizes(MARKED_BYTES=most)
+    sizes("contingency.counting", MARKED_BYTES=most)
     expected = (one_hot.T @ one_hot)[:-1, :-1]
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
 
@@ -312,7 +312,7 @@ def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layou
     w = np.random.default_rng(7).integers(1, 9, ens.n_objects) if weighted else None
     shared = contingency.intersections(ens, w, layout=layout)
     for rows in (2**22, 1):
-        sizes("entropies", ROWS_AT_ONCE=rows)
+        sizes("contingency.entropies", ROWS_AT_ONCE=rows)
         np.testing.assert_array_equal(
             contingency.entropies.entropy_of(shared, ens.offsets), contingency.entropy(ens, w)
         )
@@ -326,7 +326,7 @@ def test_entropies_of_clusters_that_are_words_have_the_same_bits(n_objects, miss
     ens = Ensemble([*columns, *columns[:4]])
     found = contingency.entropy(ens)
     np.testing.assert_allclose(found, naive_entropy(ens), rtol=1e-13, atol=1e-13)
-    sizes("entropies", BITS=0)
+    sizes("contingency.entropies", BITS=0)
     np.testing.assert_array_equal(contingency.entropy(ens, np.ones(n_objects, dtype=int)), found)
 
 
@@ -355,7 +355,7 @@ def test_a_sparse_layout_of_too_many_clusterings_is_refused_uncounted(calls, mon
 
 @pytest.mark.parametrize("cells", [2**22, 0])
 def test_pair_tables_come_in_order_and_cells_read_both_kinds(ens, cells, sizes):
-    sizes(DENSE_CELLS=cells)
+    sizes("contingency.labels", DENSE_CELLS=cells)
     wanted, kinds, pairs = naive_intersections(ens), set(), []
     for i, j, table in contingency.pair_tables(ens):
         pairs.append((i, j))
@@ -437,7 +437,7 @@ def test_entropy_is_that_of_equations_7_to_9(any_labels, where):
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
 def test_entropy_on_each_device_is_the_same_to_the_bit(weights, cells, where, sizes):
     """A device lists the cells of all dense tables at once; only tables of few cells are dense here."""
-    sizes(DENSE_CELLS=cells)
+    sizes("contingency.labels", DENSE_CELLS=cells)
     rng = np.random.default_rng(6)
     labels = random_labels(30, (4, 30, 7, 25, 3, 9, 30), 0.2)
     given = {None: None, "whole": rng.integers(1, 9, 30), "real": rng.integers(1, 9, 30) / 4}[weights]
@@ -492,7 +492,7 @@ def test_agreement_is_scikit_learns_over_the_objects_labelled_in_both(ens, avera
 @pytest.mark.parametrize("score", ["nmi", "ari"])
 def test_sparse_tables_agree_to_the_bit(ens, score, sizes):
     from_dense = contingency.agreement(ens, score)
-    sizes(DENSE_CELLS=0)
+    sizes("contingency.labels", DENSE_CELLS=0)
     np.testing.assert_array_equal(contingency.agreement(ens, score), from_dense)
 
 

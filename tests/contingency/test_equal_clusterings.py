@@ -10,7 +10,7 @@ import gpuens as ge
 from gpuens import contingency
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
-from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.odd_columns import equal_clusterings
 
 
 def repeated(n=28, m=60, *, missing=0.0, seed=0):
@@ -46,10 +46,10 @@ def test_distinct_clusterings_are_the_partitions(ens):
 
 
 def test_few_objects_are_compared_as_many_are(ens, sizes):
-    expected = equal_columns(ens.codes, np.diff(ens.offsets))
+    expected = equal_clusterings(ens.codes, np.diff(ens.offsets))
     assert expected
-    sizes(FEW=0, module="labels.odd_columns")
-    assert equal_columns(ens.codes, np.diff(ens.offsets)) == expected
+    sizes("labels.odd_columns", FEW=0)
+    assert equal_clusterings(ens.codes, np.diff(ens.offsets)) == expected
 
 
 def test_clusterings_without_labels_are_not_equal():
@@ -149,7 +149,7 @@ def test_few_rows_have_the_eigenvectors_of_many_clusters(sizes):
         list(np.where(rng.random((28, 600)) < 0.1, rng.integers(0, 5, (28, 600)), np.arange(28)[:, None] % 5).T)
     )
     found, labels = ge.evidence.spectrum(ens), ge.LWGP(5).fit(ens).labels_
-    sizes(FEW_ROWS=0, module="partition.transfer_cut")
+    sizes("partition.transfer_cut", FEW_ROWS=0)
     np.testing.assert_allclose(found.eigenvalues, ge.evidence.spectrum(ens).eigenvalues, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(labels, ge.LWGP(5).fit(ens).labels_)
 

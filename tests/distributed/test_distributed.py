@@ -350,7 +350,7 @@ IN_PIECES = [
 
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
 def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_pieces, sizes):
-    sizes(DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
+    sizes("partition.transfer_cut", DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
     clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
     whole, pieces = ge.LWGP().fit(clear), ge.LWGP().fit(chunks_of(clear, 137))
     assert isinstance(pieces.reduction_, in_chunks.ScatteredReduction)
@@ -445,7 +445,7 @@ def columns(ensemble):
 def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for dense_up_to in (2000, 0):  # 2000: dense eigenvectors; 0: Lanczos's method, with sums over the pieces
-        sizes(DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
+        sizes("partition.transfer_cut", DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
         for given in (labels, noise):
             rows = ge.Rows(list(given.T))
             ones = np.ones(rows.n_clusters)
@@ -459,7 +459,7 @@ def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
 
 
 def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, sizes):
-    sizes("label_kmeans", RESTARTS_ON=5)
+    sizes("partition.label_kmeans", RESTARTS_ON=5)
     few = random_labels(900, 3, (3, 5), distinct=12, seed=2)
     n_rows = len(np.unique(few, axis=0))
     for k in (7, n_rows):
@@ -471,7 +471,7 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, si
         fitted("cgc", chunks_of(few, 100), n_rows + 1)
 
 
-@pytest.mark.parametrize(("method", "module"), [("hbgf", "transfer_cut"), ("pd", "mirkin")])
+@pytest.mark.parametrize(("method", "module"), [("hbgf", "partition.transfer_cut"), ("pd", "partition.mirkin")])
 def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, sizes):
     sizes(module, RESTARTS_ON=20)
     noise = random_labels(700, 5, (2, 6), distinct=400, seed=1)
@@ -911,7 +911,7 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
 
 def test_the_command_line_refuses(tmp_path, monkeypatch, sizes, capsys, labels):
     monkeypatch.chdir(tmp_path)
-    sizes(TIMEOUT=2)
+    sizes("distributed.clients", TIMEOUT=2)
     np.save("labels.npy", labels)
     for more, said in [
         ("--scheduler local --workers 0", "workers must be from 1 to 1024"),
@@ -1058,7 +1058,7 @@ def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
 
 @pytest.mark.parametrize("what", ["fit", "plan", "features", "write", "scatter"])
 def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, tmp_path, sizes):
-    sizes("waiting", PATIENCE=0.5)
+    sizes("distributed.waiting", PATIENCE=0.5)
     lazy = chunks_of(labels)
     calls = {
         "fit": lambda: in_chunks.fit(ge.LWEA(4, reduction="sample:150"), lazy, client=paused),
@@ -1084,7 +1084,7 @@ def paused():
 
 
 def test_a_cluster_without_workers_is_told_of(labels, sizes):
-    sizes("waiting", PATIENCE=0.5)
+    sizes("distributed.waiting", PATIENCE=0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster),

@@ -408,7 +408,7 @@ def test_confidence_does_not_depend_on_the_pieces_of_work(step_bytes):
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("dense_cells", [2**22, 0])
 def test_consistency_is_that_of_all_pairs_of_clusterings(dense_cells, sizes):
-    sizes(DENSE_CELLS=dense_cells)
+    sizes("contingency.labels", DENSE_CELLS=dense_cells)
     for seed in range(10):
         labels, _ = ensemble(seed, n=14 if dense_cells else 9, k=5 if dense_cells else 9, missing=(seed % 3) * 0.3)
         n, m = labels.shape

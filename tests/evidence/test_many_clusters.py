@@ -9,8 +9,8 @@ from scipy import sparse
 
 import gpuens as ge
 from gpuens import evidence
-from gpuens.evidence import overlaps
-from gpuens.evidence.objects import of_new_rows
+from gpuens.evidence.objects import measure_objects
+from gpuens.evidence.overlaps import Overlaps
 from gpuens.labels.rows import as_rows
 
 
@@ -27,7 +27,7 @@ def entities(missing=0.0, *, n=300, k=60, m=7, seed=0):
 
 @pytest.fixture
 def all_sparse(sizes):
-    return lambda: sizes(WHOLE_CELLS=0, WHOLE_CELLS_PER_LABEL=0)
+    return lambda: sizes("evidence.overlaps", WHOLE_CELLS=0, WHOLE_CELLS_PER_LABEL=0)
 
 
 @pytest.mark.parametrize("missing", ["zero", "ignore"])
@@ -65,18 +65,19 @@ def test_sparse_evidence_for_new_objects_is_the_dense_one(missing, all_sparse):
     """A new object may have a label with which it shares no base cluster."""
     labels, consensus = entities(0.2)
     rows = as_rows(labels, "cpu")
-    given = rows, consensus, rows.take(np.arange(80)), np.random.default_rng(1).permutation(consensus)[:80], missing
-    expected = of_new_rows(*given)
+    new = rows.take(np.arange(80)), np.random.default_rng(1).permutation(consensus)[:80], missing
+    expected = measure_objects(Overlaps.of(rows, consensus), *new, new=True)
     all_sparse()
-    np.testing.assert_allclose(of_new_rows(*given), expected, rtol=1e-12, atol=1e-14)
+    found = measure_objects(Overlaps.of(rows, consensus), *new, new=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_overlaps_are_the_counts_of_the_dense_table(all_sparse):
     labels, consensus = entities(0.3)
     rows = as_rows(labels, "cpu")
-    expected = overlaps.overlaps(rows, consensus).toarray()
+    expected = Overlaps.of(rows, consensus).counts.toarray()
     all_sparse()
-    found = overlaps.overlaps(rows, consensus)
+    found = Overlaps.of(rows, consensus).counts
     assert found.has_canonical_format
     np.testing.assert_array_equal(found.toarray(), expected)
 
@@ -87,9 +88,9 @@ def test_pairs_with_a_common_cluster_are_visited_alone(missing, share, sizes, st
     rng = np.random.default_rng(1)
     labels, _ = entities(share)
     labels = np.concatenate([labels, labels[rng.integers(0, 300, 60)]])
-    sizes(COMPARISONS_A_VISIT=10**9)
+    sizes("evidence.sparse_pairs", COMPARISONS_A_VISIT=10**9)
     expected = evidence.pairs(labels, missing=missing)
-    sizes(COMPARISONS_A_VISIT=0)
+    sizes("evidence.sparse_pairs", COMPARISONS_A_VISIT=0)
     step_bytes(2**16)
     found = evidence.pairs(labels, missing=missing)
     for name in ("matches", "copresent", "counts"):
@@ -178,7 +179,7 @@ def test_pictures_show_the_largest_of_many_clusters(sizes):
 
     labels, consensus = entities()
     found, k = evidence.Evidence(labels, consensus), int(consensus.max()) + 1
-    sizes(MOST_DRAWN=40, module="plotting.evidence")
+    sizes("plotting.evidence", MOST_DRAWN=40)
     which = f"the 40 largest of {k} clusters"
     new = lambda: Figure().subplots()  # noqa: E731
     assert ge.plotting.item_consensus(found, ax=new()).get_xlabel() == which
@@ -197,7 +198,7 @@ def test_the_command_prints_the_largest_of_many_clusters(tmp_path, monkeypatch, 
     np.save("labels.npy", labels)
     np.save("consensus.npy", consensus)
     k = int(consensus.max()) + 1
-    sizes(MOST_ROWS=20, LARGEST=8, module="cli.evidence")
+    sizes("cli.evidence", MOST_ROWS=20, LARGEST=8)
     assert cli.main(["evidence", "labels.npy", "consensus.npy"]) == 0
     lines = capsys.readouterr().out.splitlines()
     numbers, shown = np.array([line.split()[:2] for line in lines[2:10]], dtype=int).T.tolist()

@@ -151,7 +151,7 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
 
 @pytest.mark.parametrize("k", [1, 5, 16, 17, 40])
 def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
-    sizes("shares", CHUNK=64)
+    sizes("generate.shares", CHUNK=64)
     graph = graph_of(Points.of(features()), landmarks_of(features()), 3)
     squares, rng = graph.squares.copy(), np.random.default_rng(k)
     # the scales have the size that they have if objects are far from all landmarks
@@ -359,9 +359,9 @@ def test_blocks_of_features_and_of_objects_change_nothing(sizes):
     X = features(700)
     given = {"n_clusters": (3, 9), "n_landmarks": 60}
     labels = landmark_ensemble(X, 3, **given).to_array()
-    sizes("points", BLOCK_ROWS=64)
+    sizes("kmeans.points", BLOCK_ROWS=64)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
-    sizes("shares", CHUNK=128)  # another chunk size changes the order of sums, and therefore the rounding
+    sizes("generate.shares", CHUNK=128)  # another chunk size changes the order of sums, and therefore the rounding
     found = landmark_ensemble(X, 3, **given).to_array()
     assert np.mean(found == labels) > 0.95
 
@@ -389,7 +389,7 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
     twice = csr_array((np.append(X.data[:-1], [last, last]), np.append(X.indices, X.indices[-1]), ends), shape=X.shape)
     turned = csr_array((X.data[::-1].copy(), X.indices[::-1].copy(), X.nnz - X.indptr[::-1]), shape=X.shape)
     for rows in (2**16, 64, 5):
-        sizes("points", BLOCK_ROWS=rows)
+        sizes("kmeans.points", BLOCK_ROWS=rows)
         for given, expected in ((X, dense), (twice, dense.astype(twice.dtype)), (turned, dense[::-1])):
             found, of_array = (Points.of(as_features(some)) for some in (given, expected))
             assert found.coordinates.scale == of_array.coordinates.scale
@@ -426,7 +426,7 @@ def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, blo
     X = sparse_features()
     own, points = landmarks_of(X.toarray(), p, n_neighbors), Points.of(as_features(X))
     x = points.at(np.arange(300)).astype(float)
-    sizes(BLOCK_BYTES=block_bytes)
+    sizes("kmeans.points", BLOCK_BYTES=block_bytes)
     assert points.few_stored
     found = graph_of(points, own, n_neighbors)
     groups = np.split(own.groups.ids, own.groups.begins[1:-1])
@@ -461,7 +461,7 @@ def test_labels_do_not_depend_on_how_stored_features_are_compared(monkeypatch, s
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         np.testing.assert_array_equal(landmark_ensemble(X, **given).to_array(), labels)
-    sizes(FEW_OF=10**9)
+    sizes("kmeans.points", FEW_OF=10**9)
     assert np.mean(landmark_ensemble(X, **given).to_array() == labels) > 0.99
 
 
@@ -544,7 +544,7 @@ def mapped(path, X, **more):
 @pytest.mark.parametrize("dtype", ["float32", "float64", ">f8", "float16", "uint8", "int64", "bool"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_files_of_any_type_are_the_same_features(tmp_path, dtype, order, sizes):
-    sizes("points", BLOCK_ROWS=64)
+    sizes("kmeans.points", BLOCK_ROWS=64)
     X = np.abs(np.round(features(500))).astype(dtype)
     given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
     file = mapped(tmp_path / "X.npy", X, order=order)
@@ -565,7 +565,7 @@ def test_integers_beyond_float32_are_read_in_float64(tmp_path):
 
 def test_files_are_not_read_whole(tmp_path, sizes):
     """The file has 32 MB, which would be 64 MB as float32. Only small blocks of it may be in memory at any time."""
-    sizes(BLOCK_BYTES=2**20)
+    sizes("kmeans.points", BLOCK_BYTES=2**20)
     X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
     file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
     landmark_ensemble(file[:500], 1, 4, n_landmarks=20)
@@ -595,7 +595,7 @@ def on_device(request):
 @pytest.mark.parametrize("d", [1, 5, 70])
 def test_kernels_find_the_same(on_device, d, sizes):
     device, put = on_device
-    sizes("points", BLOCK_ROWS=128)
+    sizes("kmeans.points", BLOCK_ROWS=128)
     X = features(400, d)
     given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     found = landmark_ensemble(put(X), **given, device=device)

@@ -118,8 +118,10 @@ def test_labels_in_gpu_memory_are_brought_home(tmp_path, fake_cupy):
 
 def test_npy_is_mapped_not_loaded(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", LABELS)
-    seen, really = [], ge.Ensemble.of_read
-    monkeypatch.setattr(ge.Ensemble, "of_read", lambda labels, *_, **__: seen.append(labels) or really(labels, None))
+    seen, really = [], ge.Ensemble.from_labels
+    monkeypatch.setattr(
+        ge.Ensemble, "from_labels", lambda labels, *_, **__: seen.append(labels) or really(labels, None)
+    )
     read_labels(tmp_path / "labels.npy")
     assert isinstance(seen[0], np.memmap)
 

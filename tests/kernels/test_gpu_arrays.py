@@ -10,7 +10,7 @@ from conftest import structured_labels
 import gpuens as ge
 from gpuens import contingency, generate, metrics, plotting
 from gpuens import similarity as sim
-from gpuens.labels import bit_tables
+from gpuens.labels import encoding
 
 N, M, K = 24, 3, 3
 LABELS, TRUTH = structured_labels(N, M, K, seed=5)
@@ -100,7 +100,7 @@ def test_labels_are_not_copied_whole_where_memory_is_short(dtype, cp, monkeypatc
     labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 7, LABELS, 100).astype(dtype)
     expected = ge.Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", f"{2 * labels.size}B")
-    monkeypatch.delattr(bit_tables, "encode_matrix")
+    monkeypatch.delattr(encoding, "_encode_on_gpu")
     found = ge.Ensemble(cp.asarray(labels))
     assert found.device_kind == "cuda"
     np.testing.assert_array_equal(found.codes, expected.codes)

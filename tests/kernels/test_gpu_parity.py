@@ -363,7 +363,7 @@ def pairs(case: Case) -> None:
 
 
 def encoded(case: Case) -> None:
-    from gpuens.labels.bit_tables import mark_labels, write_codes
+    from gpuens.labels.encoding import mark_labels, write_codes
 
     labels = devices.namespace(case.device).asarray(case.labels if case.weights == "ones" else case.labels.T.copy())
     labels = labels.T if case.weights == "ones" else labels

@@ -195,7 +195,7 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 def test_rounds_of_average_linkage(weights, asked, monkeypatch, sizes):
     """A round takes ten launches, and moving histograms one more; the host reads the counts once in eight rounds."""
     batches, merge, work = [], Rounds.merge_reciprocal_pairs, Work()
-    sizes(N_LISTED=4)  # short lists make searches necessary
+    sizes("partition.linkage.conduct", N_LISTED=4)  # short lists make searches necessary
 
     def counted(self):
         batches.append(asked(lambda: batches.append(merge(self))))
@@ -270,7 +270,7 @@ def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
     """The host gets only the counts of the rows, a few numbers for each cluster, and intersections of clusters."""
     import cupy as cp
 
-    sizes(ON_GPU_FROM=on_gpu_from)
+    sizes("partition.embeddings", ON_GPU_FROM=on_gpu_from)
     labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
     on_gpu, (est, waits, launches) = cp.asarray(labels), PARTITIONED[name]
     found = asked(lambda: est.fit(on_gpu))

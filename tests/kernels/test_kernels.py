@@ -37,7 +37,7 @@ from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_sh
 from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
-from gpuens.labels import bit_tables, incidence
+from gpuens.labels import encoding, incidence
 from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
@@ -97,7 +97,7 @@ def on_host(result):
 @pytest.fixture(params=[0, 300, 48 * 1024])
 def shared_memory(request, sizes):
     """Limit shared memory, so that no table, only small tables, or all tables fit."""
-    sizes(SHARED_BYTES=request.param)
+    sizes("runtime.kernels", SHARED_BYTES=request.param)
 
 
 pytestmark = [
@@ -252,7 +252,7 @@ def test_products_with_incidence(n, dtype, device):
 
 
 def test_cluster_sums_of_more_clusters_than_fit_a_block(device, sizes):
-    sizes(SHARED_BYTES=32)
+    sizes("runtime.kernels", SHARED_BYTES=32)
     ens, counts = ensemble(100), np.arange(100)
     np.testing.assert_array_equal(
         on_host(incidence.cluster_sums(ens.codes_on(device), ens.offsets, counts, device=device)),
@@ -283,9 +283,9 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
     ens = ensemble(9, n_clusterings=6)
     w = None if weights is None else np.arange(1, 10)
     expected = contingency.intersections(ens, w, device="cpu")
-    sizes(DENSE_CELLS=dense_cells)
-    sizes(SHARED_BYTES=shared_bytes)
-    sizes(MOST_PAIRS=most_pairs)
+    sizes("contingency.labels", DENSE_CELLS=dense_cells)
+    sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
+    sizes("contingency.kernel", MOST_PAIRS=most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
 
@@ -317,16 +317,20 @@ def test_tables_of_labels(n, n_words, order, dtype, device):
     labels = random_labels(n, 6, 31 * n_words, missing=0.2 * (n > 1), seed=n)
     labels = np.asarray(LABELLED[dtype](labels).T, order=order)
     on_device = devices.namespace(device).asarray(labels, order=order)
-    expected = bit_tables.mark_labels(labels, n_words)
-    found = bit_tables.mark_labels(on_device, n_words, device=device)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(on_host(one), other, strict=True)
-    for codes in (np.uint8, np.uint16, np.uint32):
-        np.testing.assert_array_equal(
-            on_host(bit_tables.write_codes(on_device, *found, codes, device=device)),
-            bit_tables.write_codes(labels, *expected, codes),
-            strict=True,
-        )
+    tables, ranks = encoding.mark_labels(on_device, n_words, device=device)
+    has_bit = (labels >= 0) & (labels < 32 * n_words) & (labels % 1 == 0)
+    missing = (labels == -1) | (labels != labels)
+    values = [np.unique(column[inside]) for column, inside in zip(labels, has_bit, strict=True)]
+    for table, column_values in zip(on_host(tables), values, strict=True):
+        bits = np.unpackbits(table[:-1].view(np.uint8), bitorder="little")
+        np.testing.assert_array_equal(np.flatnonzero(bits), column_values)
+    flags = missing.any(axis=1) + 2 * (~has_bit & ~missing).any(axis=1)
+    np.testing.assert_array_equal(on_host(tables)[:, -1], flags)
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        codes = on_host(encoding.write_codes(on_device, tables, ranks, dtype, device=device))
+        for column, inside, column_values, column_codes in zip(labels, has_bit, values, codes.T, strict=True):
+            expected = np.where(inside, np.searchsorted(column_values, column), np.iinfo(dtype).max).astype(dtype)
+            np.testing.assert_array_equal(column_codes, expected, strict=True)
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
@@ -511,7 +515,7 @@ def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, sizes):
 
     Objects count once, a few times, or very often.
     """
-    sizes("neighborhood_bits", COMPARED=compared)
+    sizes("similarity.neighborhood_bits", COMPARED=compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
     counts = np.random.default_rng(11).integers(1, most, 300)
@@ -622,7 +626,7 @@ def test_nearest_landmarks(n, p, kept, d, device):
 @pytest.mark.parametrize("room", [7, 120, 6144])  # products of a row in tiles, by two warps and by four
 def test_products_and_shares_of_landmarks(room, n, n_neighbors, width, dtype, device, step_bytes, sizes):
     step_bytes(1000)  # a budget so small that the work is done in several pieces
-    sizes(SHARED_BYTES=8 * room)
+    sizes("runtime.kernels", SHARED_BYTES=8 * room)
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
@@ -823,7 +827,7 @@ def test_memberships_and_correspondences(n, dtype, width, device):
 
 def test_more_clusterings_than_blocks_beside_each_other(device, sizes):
     """A CUDA grid has at most 65,535 blocks in its second dimension; further clusterings take another launch."""
-    sizes(MOST_IN_Y=2)
+    sizes("runtime.kernels", MOST_IN_Y=2)
     test_products_with_incidence(33, "uint8", device)
     test_label_histograms(33, "uint8", device)
     test_memberships_and_correspondences(33, "uint8", 3, device)
@@ -888,7 +892,7 @@ LABELS = {
 def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
     """Shared memory has room for all labels of a query, or for parts of them; sums of units have 24 or 16 bits."""
     sizes("partition.linkage.nearest", MANY=many)
-    sizes(SHARED_BYTES=shared_bytes)
+    sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(1)  # this budget is so small that each warp handles many queries
@@ -914,7 +918,7 @@ def test_linkage(link, shape, weights, device):
 @pytest.mark.parametrize("weights", ["ones", "real", "all pairs"])
 def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, monkeypatch, sizes):
     """It reads the counts before the first round, after the last one, and once more for each move of the histograms."""
-    sizes(N_LISTED=2)  # lists are short, so that searches are needed
+    sizes("partition.linkage.conduct", N_LISTED=2)  # lists are short, so that searches are needed
     reads, moves = [], []
     read, move = rounds.Rounds._read_counts, regions.move_histograms
 
@@ -940,7 +944,7 @@ def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, mo
 
 @pytest.mark.parametrize("shape", LABELS)
 def test_linkage_under_any_similarity(shape, device, sizes):
-    sizes(N_LISTED=2)  # lists are short, so that searches are needed
+    sizes("partition.linkage.conduct", N_LISTED=2)  # lists are short, so that searches are needed
     same_dendrogram(average_linkage, groups_of(LABELS[shape]()), "all pairs", device)
 
 
@@ -954,11 +958,11 @@ def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
     These use odd tiles, one tile in each visit, one warp in each block, or a single block.
     """
     name, value = changed
-    sizes(N_LISTED=1)
+    sizes("partition.linkage.conduct", N_LISTED=1)
     if name == "scratch":
         step_bytes(value)
     else:
-        sizes("regions", **{name: value})
+        sizes("partition.linkage.regions", **{name: value})
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
 
 
@@ -1029,8 +1033,8 @@ def test_histograms_move_when_the_arena_is_full(device):
 @pytest.mark.parametrize("n", [1, 64, 1000, 3000])
 def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
     """In chained blocks, each warp does one to 32 steps. Fewer regions are active than the host assumes."""
-    sizes(CHAINED=chained)
-    sizes(PAIRING=block)
+    sizes("partition.linkage.rounds", CHAINED=chained)
+    sizes("partition.linkage.rounds", PAIRING=block)
     rng, xp = np.random.default_rng(n), devices.namespace(device)
     order, most = rng.permutation(n + 50), n + 40
     active = order[:n]
@@ -1251,7 +1255,7 @@ def test_samples(name, device):
 @pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10, "DENSE_IN_MEMORY_UP_TO": 10}], ids=str)
 def test_transfer_cut_of_many(name, changed, device, sizes):
     """Some ensembles have more rows than k-means restarts use, or more clusters than the dense eigensolver accepts."""
-    for module in ["weighted"] * ("RESTARTS_ON" in changed) + ["transfer_cut"]:
+    for module in ["kmeans.weighted"] * ("RESTARTS_ON" in changed) + ["partition.transfer_cut"]:
         sizes(module, **changed)
     labels = LABELS["structured"]()
     found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
@@ -1423,8 +1427,11 @@ def nothing(n_bytes=0, **sizes):
 @pytest.fixture
 def with_one_block(sizes, one_block, step_bytes):
     """Use one block for all the work, so that each step of the block finds the last step's values in shared memory."""
-    sizes(N_LISTED=2, OFFERS=4)  # so there are several searches, and each search makes several visits
-    sizes("regions", TILE=4)
+    sizes(
+        "partition.linkage.conduct", N_LISTED=2
+    )  # so there are several searches, and each search makes several visits
+    sizes("partition.linkage.regions", OFFERS=4)
+    sizes("partition.linkage.regions", TILE=4)
     step_bytes(300)
 
 

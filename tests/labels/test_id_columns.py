@@ -7,7 +7,7 @@ from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens import cli, io
-from gpuens.labels.id_columns import place_of_names_beside_features, places_of_names
+from gpuens.labels.odd_columns import find_id_column_of_features, find_id_columns
 
 A, B = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 1, 1, 0, 0])
 CELLS = np.array(["c0", "c1", "c2", "c3", "c4", "c5"])
@@ -33,7 +33,7 @@ CELLS = np.array(["c0", "c1", "c2", "c3", "c4", "c5"])
     ],
 )
 def test_forms_of_names(columns, names, expected):
-    assert places_of_names(columns, list(names)) == expected
+    assert find_id_columns(columns, list(names)) == expected
 
 
 @pytest.mark.parametrize("n", [6, 9, 10, 24, 300, 5000])
@@ -41,19 +41,19 @@ def test_the_number_of_objects_does_not_matter(n):
     rng = np.random.default_rng(n)
     labels = [rng.integers(0, 2, n) for _ in range(3)]
     for ids in (np.arange(n), rng.permutation(n) + 1, np.array([f"s{i}" for i in range(n)])):
-        assert places_of_names([ids, *labels], list("xabc")) == [0]
+        assert find_id_columns([ids, *labels], list("xabc")) == [0]
         mistaken = ids.copy()
         mistaken[1] = mistaken[0]
-        assert places_of_names([mistaken, *labels], list("xabc")) == [0]
+        assert find_id_columns([mistaken, *labels], list("xabc")) == [0]
     fine = np.arange(n) // 2
-    assert places_of_names([fine, *labels], list("xabc")) == []
+    assert find_id_columns([fine, *labels], list("xabc")) == []
 
 
 def test_fine_clusterings_are_no_names():
     """Clusters of sequences at 99 % identity are nearly as many as the sequences, and so are those at 97 %."""
     n = 1000
     fine = [np.arange(n) - np.arange(n) // step for step in (20, 12, 8)]
-    assert places_of_names(fine, ["c99", "c97", "c95"]) == []
+    assert find_id_columns(fine, ["c99", "c97", "c95"]) == []
 
 
 def test_a_named_index_leaves_no_column_its_place():
@@ -104,7 +104,7 @@ def test_repeated_ids_are_told_or_refused(tmp_path):
     ],
 )
 def test_names_beside_features(frame, expected):
-    assert place_of_names_beside_features(pd.DataFrame(frame)) == expected
+    assert find_id_column_of_features(pd.DataFrame(frame)) == expected
 
 
 @pytest.fixture

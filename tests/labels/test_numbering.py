@@ -12,7 +12,7 @@ from conftest import METHODS, random_labels, structured_labels
 
 import gpuens as ge
 from gpuens.cli import main
-from gpuens.labels.numbering import number_labels, numbers_by_size
+from gpuens.labels.codes import number_labels, numbers_by_size
 from gpuens.labels.rows import Numbered, Rows
 from gpuens.partition import Partition, Partitioner
 from gpuens.runtime import device as devices

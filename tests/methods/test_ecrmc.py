@@ -116,7 +116,7 @@ def test_how_many_neighbours(sizes):
     assert ge.ECRMC(distance_threshold=0.5).fit(labels, features=x).n_neighbors_ == round(20 / few)
     chosen = ge.ECRMC().fit(labels, features=x)
     assert chosen.n_neighbors_ == round(20 / chosen.n_clusters_)
-    sizes(MOST_NEIGHBORS=3)
+    sizes("similarity.mapping", MOST_NEIGHBORS=3)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 3
     assert ge.ECRMC(4, n_neighbors=30).fit(labels, features=x).n_neighbors_ == 30
 

@@ -43,7 +43,7 @@ def test_tome_of_rows_is_the_mean_over_their_objects(sizes):
     np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     n_distances = int(groups.counts @ np.cumsum(groups.counts))
     for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):
-        sizes("refined_paths", BLOCK=block)
+        sizes("similarity.refined_paths", BLOCK=block)
         np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     few = groups.rows.take(np.arange(5))  # objects outside these rows do not count
     some = np.flatnonzero(groups.row_of < 5)

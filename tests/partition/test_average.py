@@ -77,7 +77,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, f
 
     If each were a leaf, each round would merge only one pair.
     """
-    sizes("few_rows", MOST=few)
+    sizes("partition.linkage.few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights, where, work=work)
@@ -95,7 +95,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, f
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_listed, where):
     """Short lists of neighbours are soon empty. Then the linkage unites lists, uses lower bounds and searches again."""
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = {
         "noise": lambda: random_labels(100, 6, (2, 7), seed=seed),
         "structured": lambda: structured_labels(100, 8, 4, noise=0.4, seed=seed)[0],
@@ -130,8 +130,8 @@ def test_searches_by_rows_find_the_nearest(sizes, shape, tables):
         "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=150, seed=3),  # sums exceed 16 bits
         "large regions": lambda: structured_labels(250, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
-    sizes(N_LISTED=3)
-    sizes("comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
+    sizes("partition.linkage.conduct", N_LISTED=3)
+    sizes("partition.linkage.comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
     for weights in (None, random_weights(labels)):
         with conduct.only("rows"):
             found, _ = dendrogram_of(labels, weights)
@@ -151,12 +151,14 @@ def test_searches_by_tiles_find_the_nearest(sizes, shape):
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
-    sizes(N_LISTED=3)
+    sizes("partition.linkage.conduct", N_LISTED=3)
     for weights in (None, random_weights(labels)):
         trees = []
         for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
-            sizes("conduct", TILE=tile)
-            sizes(CEILINGS=ceilings)  # tiles become larger if the ceilings of tiles may use little memory
+            sizes("partition.linkage.conduct", TILE=tile)
+            sizes(
+                "partition.linkage.conduct", CEILINGS=ceilings
+            )  # tiles become larger if the ceilings of tiles may use little memory
             with conduct.only("tiles"):
                 trees.append(dendrogram_of(labels, weights)[0])
         assert_greedy(labels, weights, trees[0])
@@ -227,7 +229,7 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
 def test_nodes_of_reverse_neighbors_may_run_out(n_nodes, sizes):
     """Regions whose nearest region stays the nearest wait in heaps, which are built anew when no node is left."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sizes(NODES=n_nodes)
+    sizes("partition.linkage.conduct", NODES=n_nodes)
     for weights in (None, random_weights(labels)):
         found, _ = dendrogram_of(labels, weights)
         greedy = oracles.greedy_average_linkage(labels, weights)
@@ -307,7 +309,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 @pytest.mark.parametrize("n_listed", [2, *thorough(16)])
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, sizes):
     """A small θ makes weights as small as 1e-100, below the range of float32: bounds must not become 0."""
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = structured_labels(70, 10, 6, noise=0.3, seed=1)[0]
     weights = eci(labels, theta)
     found, _ = dendrogram_of(labels, weights, where)
@@ -502,7 +504,7 @@ def whole_similarity(n_clusters, kind, seed=0):
 @pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16), ("nothing", 4)])
 def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, sizes):
     """The greedy algorithm's order also holds for ties and negative similarities."""
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
     found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
     expected = oracles.greedy_average_linkage(any_labels, similarity=similarity)
@@ -512,7 +514,7 @@ def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_li
 
 @pytest.mark.parametrize(("n_listed", "seed"), [(1, 0), (2, 1), (16, 2)])
 def test_any_similarity_of_real_numbers(n_listed, seed, where, sizes):
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = structured_labels(80, 6, 4, noise=0.4, missing=0.1, seed=seed)[0]
     s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
     s += s.T

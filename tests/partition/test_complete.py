@@ -52,7 +52,7 @@ def test_means_of_vast_distances_may_be_infinite():
 # shapes in which no two of the smallest similarities are equal
 @pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
 def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
-    sizes("complete", BLOCK=7)
+    sizes("partition.linkage.complete", BLOCK=7)
     labels = MANY_SHAPES[shape]()
     reduced, weights, w = prepared(labels, True)
     found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))

@@ -203,7 +203,7 @@ def test_the_first_of_equally_near_centroids(where):
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
 def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
     """Shared memory has room for the histograms of all clusters, of some clusters, or of none."""
-    sizes(SHARED_BYTES=shared_bytes)
+    sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, n_labels, n)
@@ -346,7 +346,7 @@ def test_more_clusters_than_bytes_tell_apart():
 
 @pytest.mark.parametrize("restarts_on", [200, 20_000])
 def test_structure_is_found(restarts_on, where, sizes):
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     labels, truth = structured_labels(600, 10, 5, noise=0.2, split=2, seed=7)
     ens = ge.Ensemble(labels)
     found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
@@ -435,7 +435,7 @@ def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
     """Rows in pieces get the same draws and iterations as rows in memory; only the rule returns the labels."""
     ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
-    sizes("label_kmeans", RESTARTS_ON=30)
+    sizes("partition.label_kmeans", RESTARTS_ON=30)
     expected = run(ens, tables, weights, 6, where)
     rows = OnePiece(ens, weights, where)
     found = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
@@ -462,7 +462,7 @@ def test_threads_do_not_matter(monkeypatch):
 @pytest.mark.parametrize("restarts_on", [100, 20_000])
 def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
     """Only sums over rows and the final labels are copied to the host, neither distances nor the label matrix."""
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 20, (2, 4), missing=0.1, seed=12)))
     fake_cupy.traffic.to_host.sizes.clear()
     found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
@@ -476,7 +476,7 @@ def test_starts_do_not_know_of_each_other(at_once, sizes):
     ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
     args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
     expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]
-    sizes(MOST_STARTS=at_once)
+    sizes("partition.label_kmeans", MOST_STARTS=at_once)
     for seed, alone in enumerate(expected):
         same(run(*args, seed=seed, n_init=7), alone)
 

@@ -133,7 +133,7 @@ def test_few_objects_get_the_best_of_all_partitions(loss, a, k):
 @pytest.mark.parametrize(("loss", "a"), LOSSES)
 def test_the_search_finds_the_best_of_all_partitions(loss, a, sizes):
     """With the default number of starts; a search of one start misses it in one of eight ensembles."""
-    sizes("median", FEW=0)
+    sizes("partition.median", FEW=0)
     found = []
     for seed in range(12):
         labels = structured_labels(8, 7, 3, noise=0.4, seed=seed)[0]
@@ -254,7 +254,7 @@ def test_the_number_of_clusters_has_a_limit(sizes):
     labels = random_labels(60, 6, (3, 5), seed=7)
     free = ge.Median().fit(labels)
     assert ge.Median(max_clusters=4).fit(labels).n_clusters_ == 4 < free.n_clusters_
-    sizes("median", MOST_CLUSTERS=4)
+    sizes("partition.median", MOST_CLUSTERS=4)
     with pytest.warns(UserWarning, match="up to the limit of 5 clusters"):
         assert ge.Median().fit(labels).n_clusters_ == 5  # as many as the largest clustering has
 
@@ -267,7 +267,7 @@ def test_the_number_of_clusters_has_a_limit(sizes):
 def test_many_rows_begin_with_few_objects(loss, k, sizes):
     labels, truth = structured_labels(1000, 8, 5, noise=0.25, missing=0.02, seed=8)
     whole = ge.Median(k, loss=loss).fit(labels)
-    sizes("median", ROWS_OF_STARTS=200)
+    sizes("partition.median", ROWS_OF_STARTS=200)
     est = ge.Median(k, loss=loss).fit(labels)
     assert est.objective_ < 1.02 * whole.objective_
     assert k in (None, est.n_clusters_)

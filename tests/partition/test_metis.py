@@ -85,7 +85,7 @@ def test_equal_seeds_give_equal_parts_and_others_others():
 
 
 def test_rows_and_matrices_give_the_same(sizes):
-    sizes("metis", BLOCK=7)
+    sizes("partition.metis", BLOCK=7)
     asked = []
 
     def similarities_of(start, stop):
@@ -253,7 +253,7 @@ def test_single_edges_one_way_are_refused():
 
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
 def test_similarities_that_are_none_are_refused(sizes, value):
-    sizes("metis", BLOCK=4)
+    sizes("partition.metis", BLOCK=4)
     similarities = random_graph(12)
     similarities[9, 2] = value
     refused(lambda: metis(similarities, ones(12), 3), ValueError, f"of 9 and 2 is {value}")

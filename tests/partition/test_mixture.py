@@ -125,9 +125,9 @@ def test_the_number_of_components_is_chosen(criterion):
 @pytest.mark.parametrize("restarts_on", [60, 20_000])
 @pytest.mark.parametrize("at_once", [64, 2**22])
 def test_devices_threads_and_blocks(restarts_on, at_once, where, monkeypatch, sizes):
-    sizes("mixture", RESTARTS_ON=restarts_on)
+    sizes("partition.mixture", RESTARTS_ON=restarts_on)
     expected = ge.EM(4, n_init=2).fit(NOISE)
-    sizes("mixture", AT_ONCE=at_once)
+    sizes("partition.mixture", AT_ONCE=at_once)
     monkeypatch.setenv("GPUENS_THREADS", "3")
     found = ge.EM(4, n_init=2, device=where).fit(NOISE)
     np.testing.assert_array_equal(found.labels_, expected.labels_)

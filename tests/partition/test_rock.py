@@ -93,8 +93,8 @@ def test_merges_are_the_greedy_ones(sizes, theta, largest, density, shrink_at):
 
     If there are few links, some clusters have no links between them.
     """
-    sizes(SHRINK_AT=shrink_at)
-    sizes("rock", BLOCK=5)
+    sizes("partition.rock", SHRINK_AT=shrink_at)
+    sizes("partition.rock", BLOCK=5)
     for seed in range(3):
         check(random_links(18, largest, density, seed), np.ones(18, dtype=np.int64), 1, theta)
 
@@ -165,7 +165,7 @@ def test_groups_of_very_many_objects(theta, each):
 def test_the_table_of_powers_changes_nothing(sizes):
     links, objects = common_neighbors(22, 1)
     expected = run(links, objects, 2)
-    sizes(TABLE=1, module="partition.rock")
+    sizes("partition.rock", TABLE=1)
     for mine, its in zip(run(links, objects, 2), expected, strict=True):
         np.testing.assert_array_equal(mine, its)
 

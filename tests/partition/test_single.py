@@ -39,7 +39,7 @@ def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed, where):
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = [random_labels(150, 6, (2, 7), seed=seed), structured_labels(150, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
     work = Work()

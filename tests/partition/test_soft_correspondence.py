@@ -100,7 +100,7 @@ def first_tables(matrices, k, seed=0):
 @pytest.fixture(params=[0, 10**9], ids=["by rows", "by pairs of clusters"])
 def products(request, sizes):
     """Set how the product AᵀM of labels is computed: by rows or by pairs of clusters."""
-    sizes(LOOK_UPS=request.param)
+    sizes("partition.soft_descent", LOOK_UPS=request.param)
 
 
 @pytest.mark.parametrize(("alpha", "beta", "n_steps"), [(ALPHA, BETA, 1), (0.0, 0.5, 3), (3.0, 1.5, 1)])
@@ -136,7 +136,7 @@ def test_every_device_has_the_same_bits(clusterings, products, where):
 
 def test_blocks_of_rows_do_not_matter(clusterings, products, where, step_bytes, sizes):
     rows, _ = of_rows(clusterings, where)
-    sizes("soft_descent", BLOCK_ROWS=16)
+    sizes("partition.soft_descent", BLOCK_ROWS=16)
     found = []
     for scratch in (2**30, 1):
         step_bytes(scratch)
@@ -147,7 +147,7 @@ def test_blocks_of_rows_do_not_matter(clusterings, products, where, step_bytes, 
 
 def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
     rows, _ = of_rows(clusterings)
-    sizes(HAND_OVER=1)
+    sizes("runtime.device", HAND_OVER=1)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
@@ -158,7 +158,7 @@ def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
 def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, sizes):
     """Iterations stop at the first change of at most tol, even if only four rows are processed at a time."""
     rows, _ = of_rows(clusterings)
-    sizes("soft_descent", BLOCK_ROWS=4)
+    sizes("partition.soft_descent", BLOCK_ROWS=4)
     first, tol, tables = first_tables(literal(clusterings), 3), 1e-3, []
     problem = problem_of(rows, 3, ALPHA, BETA)
     table, objective, converged = descend(problem, joined(rows, first), 2000, tol, 5)
@@ -174,7 +174,7 @@ def test_starts_from_a_draw_of_many_rows(sizes):
     labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, seed=11)
     rows, row_of = of_rows(list(labels.T))
     of_all = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
-    sizes(STARTS_ON=100)
+    sizes("partition.soft_descent", STARTS_ON=100)
     of_some = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
     assert not np.array_equal(of_some.table, of_all.table)
     assert of_some.objective[-1] <= of_all.objective[-1] + 0.005 * abs(of_all.objective[-1])
@@ -313,7 +313,7 @@ def test_figures_of_section_3():
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("n", [0, 33, 500])
 def test_sums_over_labels(n, dtype, k, shared_bytes, where, sizes):
-    sizes(SHARED_BYTES=shared_bytes)
+    sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     rng, missing = np.random.default_rng(10), np.iinfo(dtype).max
     offsets = np.array([0, 3, 4, 40])
     codes = np.asfortranarray(rng.integers(0, np.diff(offsets), (n, 3)).astype(dtype))

@@ -29,8 +29,8 @@ def embed(labels, weights, k, device="cpu"):
 @pytest.fixture(params=["dense", "sums over labels", "sparse products"])
 def way(request, sizes):
     if request.param != "dense":
-        sizes(DENSE_IN_MEMORY_UP_TO=0)
-        sizes("transfer_cut", FILLED={"sums over labels": 0.0, "sparse products": 1e9}[request.param])
+        sizes("partition.transfer_cut", DENSE_IN_MEMORY_UP_TO=0)
+        sizes("partition.transfer_cut", FILLED={"sums over labels": 0.0, "sparse products": 1e9}[request.param])
     return request.param
 
 
@@ -39,7 +39,7 @@ def test_products_with_clusters_that_hardly_intersect_are_those_of_a_sparse_matr
     share, v = np.random.default_rng(0).random(len(rows)), np.random.default_rng(1).random(rows.n_clusters)
     expected = MODULE._gram_product(rows, share, v)
     for filled, kind in ((1e9, operator.matmul), (0.0, MODULE._gram_product)):
-        sizes("transfer_cut", FILLED=filled)
+        sizes("partition.transfer_cut", FILLED=filled)
         product = MODULE._products(rows, share)
         assert product.func is kind
         np.testing.assert_allclose(product(v), expected, rtol=1e-13)
@@ -81,13 +81,13 @@ def test_structure_is_found(way, method):
 
 def test_restarts_on_a_sample_find_the_same(sizes):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
-    for module in ("transfer_cut", "weighted"):
+    for module in ("partition.transfer_cut", "kmeans.weighted"):
         sizes(module, RESTARTS_ON=200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
 
 
 def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
-    sizes("weighted", RESTARTS_ON=50)
+    sizes("kmeans.weighted", RESTARTS_ON=50)
     points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
     points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
     for k in (50, 60, 80):
@@ -168,14 +168,14 @@ def test_lanczos_that_does_not_converge(monkeypatch, sizes):
     from scipy.sparse import linalg
 
     labels = structured_labels(200, 6, 4, noise=0.2, split=3, seed=4)[0]
-    sizes(FEW_ROWS=0)
+    sizes("partition.transfer_cut", FEW_ROWS=0)
     expected = embed(labels, None, 4)[0]
 
     def gives_up(*args, **kwargs):
         raise linalg.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     monkeypatch.setattr(linalg, "eigsh", gives_up)
-    sizes(DENSE_IN_MEMORY_UP_TO=0)
+    sizes("partition.transfer_cut", DENSE_IN_MEMORY_UP_TO=0)
     np.testing.assert_array_equal(embed(labels, None, 4)[0], expected)
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
     refused(lambda: embed(labels, None, 4), MemoryError, "needs all eigenvectors of", "fewer clusters")

@@ -233,7 +233,7 @@ def same(found, expected):
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("restarts_on", [50, 20_000])
 def test_devices_and_threads(name, restarts_on, where, monkeypatch, sizes):
-    sizes("label_kmeans", RESTARTS_ON=restarts_on)
+    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
     parameters = ESTIMATORS[name].get_params()
     expected = type(ESTIMATORS[name])(**parameters).fit(NOISE)
     monkeypatch.setenv("GPUENS_THREADS", "3")

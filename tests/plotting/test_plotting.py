@@ -368,7 +368,7 @@ def test_item_consensus_is_drawn_by_its_quantiles():
 
 @pytest.mark.parametrize("steps", [600, 7])
 def test_silhouettes_are_hills(steps, sizes):
-    sizes("evidence", STEPS=steps)
+    sizes("plotting.evidence", STEPS=steps)
     ax = plotting.silhouettes(EVIDENCE)
     silhouettes = EVIDENCE.objects.silhouette
     np.testing.assert_allclose(ax.lines[0].get_xdata()[0], silhouettes.mean())

@@ -36,7 +36,7 @@ FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes":
 
 @pytest.fixture(autouse=True)
 def small_pictures(sizes):
-    sizes(SHARPNESS=0.3)
+    sizes("report.page", SHARPNESS=0.3)
 
 
 class Read(HTMLParser):
@@ -347,8 +347,8 @@ def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many
 
 @pytest.mark.usefixtures("unpainted")
 def test_many_pairs_are_drawn(sizes):
-    sizes(EXACT_COMPARISONS=1)
-    sizes("fit", DRAWN=1000)
+    sizes("report.fit", EXACT_COMPARISONS=1)
+    sizes("report.fit", DRAWN=1000)
     notes = read(LWEA(4).fit(LABELS)).texts["p"]
     assert any("1,000 drawn ones" in note for note in notes)
 

@@ -194,7 +194,7 @@ def test_extras_bring_the_libraries_of_cuda(cuda):
 def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, sizes):
     given = labels if len(labels) == 2 else np.array(labels)
     on_gpu = [fake_cupy.asarray(np.array(c)) for c in labels] if len(labels) == 2 else fake_cupy.asarray(given)
-    sizes(LONGEST=2)
+    sizes("runtime.device", LONGEST=2)
     refused(lambda: ge.LWEA(2).fit(on_gpu), ValueError, "one GPU works on at most 2 objects", "Dask array")
     refused(lambda: ge.LWEA(2, device="cuda").fit(given), ValueError, "one GPU works on at most 2 objects")
 

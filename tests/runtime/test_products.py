@@ -13,7 +13,7 @@ from gpuens.runtime.products import gram, product
 
 @pytest.fixture(params=[100, 2500, 2**30], ids=["smallest tiles", "tiles", "one tile"])
 def tiles(request, sizes):
-    sizes("products", TILE=request.param, EDGE_MULTIPLE=3)
+    sizes("runtime.products", TILE=request.param, EDGE_MULTIPLE=3)
 
 
 @pytest.mark.parametrize(("n", "depth", "m"), [(1, 1, 1), (20, 3, 1), (1, 4, 30), (22, 9, 17), (14, 0, 7), (0, 3, 5)])
@@ -33,7 +33,7 @@ def test_products_of_other_types(tiles):
 
 
 def test_products_have_the_same_bits_on_any_number_of_threads(sizes):
-    sizes("products", TILE=100**2 * 333)
+    sizes("runtime.products", TILE=100**2 * 333)
     a = np.random.default_rng(0).standard_normal((350, 333))
     found = []
     for threads in (1, 2, 3):
@@ -48,7 +48,7 @@ def test_products_have_the_same_bits_on_any_number_of_threads(sizes):
 @pytest.mark.parametrize("call", [lambda a: product(a, a), gram], ids=["product", "gram"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_signal_ends_a_product_after_the_tiles_that_were_begun(call, threads, sizes, monkeypatch):
-    sizes("products", TILE=10**2 * 400, EDGE_MULTIPLE=10)
+    sizes("runtime.products", TILE=10**2 * 400, EDGE_MULTIPLE=10)
     a, multiplied, multiply_tiles, answered = np.ones((400, 400)), [], products._multiply_tiles, threading.Event()
 
     def answer(number, frame):

@@ -18,8 +18,8 @@ from gpuens.runtime import failures, progress
 def at_once(monkeypatch, sizes):
     """Report work as long after 0.1 seconds."""
     monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
-    sizes(SLOW_SECONDS=0.1)
-    sizes(LOOK_SECONDS=0.01)
+    sizes("runtime.progress", SLOW_SECONDS=0.1)
+    sizes("runtime.progress", LOOK_SECONDS=0.01)
 
 
 def wait(seconds=0.3):
@@ -65,7 +65,7 @@ def test_what_is_within_slow_work_is_told_with_it_or_after_it(capsys):
 
 
 def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch, sizes):
-    sizes(AGAIN_SECONDS=0.2)
+    sizes("runtime.progress", AGAIN_SECONDS=0.2)
     with progress.telling(), progress.doing("fitting lwea"), progress.bar(total=8, description="linkage") as bar:
         wait(0.15)
         bar.update(2)

@@ -76,7 +76,7 @@ def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labe
     # the first share of memory allows no threads, the second allows threads for narrow strips
     for share in (0.0, 0.999 * needed / 10**9):
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")
-        sizes(SHARE_OF_BUDGET=share)
+        sizes("similarity.coupled", SHARE_OF_BUDGET=share)
         np.testing.assert_array_equal(coupled.coupling(rows, weights).values, expected)
 
 

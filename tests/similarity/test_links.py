@@ -214,7 +214,7 @@ def literal_gp_mgla():
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
 def test_clusters_stand_on_both_sides_of_gp_mglas_graph(dense_up_to, sizes, where):
 
-    sizes(DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
+    sizes("partition.transfer_cut", DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
     labels, points, values = literal_gp_mgla()
     groups = core_groups(ge.Rows(labels, device=where))
     found = ge.similarity.AgreementLinks()(groups.rows)

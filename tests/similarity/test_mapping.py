@@ -52,14 +52,14 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     Many distances are equal.
     """
     points = features(kind, 500)
-    sizes("leaves", LEAF=4)
+    sizes("similarity.leaves", LEAF=4)
     # add the squares in the order of the features
     squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]
     np.fill_diagonal(squares, np.inf)
     # among equally near objects, the object with the smallest number comes first
     expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]
     for tree_from in (0, 1000):
-        sizes(TREE_FROM=tree_from)
+        sizes("similarity.reference_sets", TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
         assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
         ids, distances = finder.of(100, 300)
@@ -74,7 +74,7 @@ def test_trees_of_any_size(n, n_features, sizes):
     rng = np.random.default_rng(5)
     points = rng.integers(0, 2, (n, n_features)).astype(np.float64)
     points[:, 0] += np.round(100 * rng.random(n))
-    sizes(TREE_FROM=0)
+    sizes("similarity.reference_sets", TREE_FROM=0)
     n_neighbors = min(7, n - 1)
     ids, distances = reference_sets(points, n_neighbors).nearest(0, n)
     for i in range(0, n, 1 + n // 50):
@@ -113,7 +113,7 @@ def test_shares_sum_to_one_within_each_clustering_where_a_reference_has_a_label(
 def test_objects_in_pieces(where, step_bytes, sizes):
     labels, x = random_labels(90, 5, (2, 9), missing=0.1, seed=2), features("grid", 90)
     expected = ge.similarity.mapping_coefficients(labels, x, 8).toarray()
-    sizes("mapping", AT_ONCE=100)
+    sizes("similarity.mapping", AT_ONCE=100)
     step_bytes(9000)
     found = ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray()
     np.testing.assert_array_equal(found, expected)
@@ -179,16 +179,16 @@ def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes)
     rng = np.random.default_rng(7)
     columns = np.where(rng.random((150, 50)) < zeros, 0, rng.integers(1, 2**20, (150, 50)))
     counts = rng.integers(1, largest_count + 1, 150)
-    sizes("ranks", BLOCK=32)
+    sizes("similarity.ranks", BLOCK=32)
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
     expected = np.triu((columns.T * counts) @ columns)
     for dense in (0, 1e9):
-        sizes("ranks", DENSE=dense)
+        sizes("similarity.ranks", DENSE=dense)
         np.testing.assert_array_equal(ranks.rank_products(*sparse, counts), expected)
 
 
 def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(sizes):
-    sizes("ranks", DENSE=1e9)
+    sizes("similarity.ranks", DENSE=1e9)
     columns = np.array([[2**26 + 1, 2**26 + 3], [1, 1]])
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
     np.testing.assert_array_equal(ranks.rank_products(*sparse, np.ones(2, dtype=int)), np.triu(columns.T @ columns))

@@ -49,7 +49,7 @@ def test_average_linkage_is_that_of_all_pairs(n_listed, where, sizes):
 
     Only pairs that no clustering labels together may merge in another order.
     """
-    sizes(N_LISTED=n_listed)
+    sizes("partition.linkage.conduct", N_LISTED=n_listed)
     gaps = 0
     for seed in range(23, 47):
         labels, weights = random_ensemble(seed)

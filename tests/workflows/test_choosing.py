@@ -129,7 +129,7 @@ def kinds_of_work():
 
 @pytest.mark.parametrize("kind", kinds_of_work())
 def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
-    sizes(LEAST_NULL=2)
+    sizes("workflows.choose_k", LEAST_NULL=2)
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"

@@ -80,7 +80,7 @@ def test_the_coassociation_of_pairs_is_that_of_the_block(missing, sizes):
     first, second = rng.integers(50, size=(2, 1000))
     ens, expected = ge.Ensemble(labels), coassociation(labels)[first, second]
     np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
-    sizes(PAIRS_AT_A_TIME=7)
+    sizes("similarity.coassociation", PAIRS_AT_A_TIME=7)
     np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
 
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpuens.labels.codes import first_objects_of
 from gpuens.labels.graph import Graph
-from gpuens.labels.numbering import first_objects_of
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import DIAGONAL
 from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import whole_unit
+from gpuens.labels.weights import integer_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
@@ -80,7 +80,7 @@ class Linkage(Partitioner):
     @property
     def _size_unit(self) -> int:
         """The unit of a size that is a whole number; fractions are refused beside such a size."""
-        return whole_unit(self._unit) or 1
+        return integer_unit(self._unit) or 1
 
     def most_clusters(self, n_objects: int) -> int:
         return n_objects // least_objects(self.min_size, n_objects, None, self._size_unit)
