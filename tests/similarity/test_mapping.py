@@ -62,7 +62,7 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
         sizes("similarity.reference_sets", TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
         assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
-        ids, distances = finder.of(100, 300)
+        ids, distances = finder.nearest(100, 300)
         np.testing.assert_array_equal(ids, expected[100:300])
         np.testing.assert_array_equal(distances, np.sqrt(np.take_along_axis(squares, expected, axis=1)[100:300]))
 
