@@ -25,8 +25,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 
 SAMPLE = 20_000  # number of objects that give the classes, if there are more and no regions
-KEPT_BYTES = 2**29  # largest shares of all objects that are kept rather than computed twice
-ROWS_AT_ONCE = 2**14  # rows whose products are computed together
+KEPT_BYTES = 2**29  # largest size of the shares of all objects that are kept instead of computed twice
+ROWS_AT_ONCE = 2**14  # rows of a product
 COHERENT = 0.25  # smallest coherence of a class that may be lost; a line of cells with 6 neighbours has .33
 THIN = 0.1  # largest share of the objects of a thin class that have all neighbours in it; noise is thin, not coherent
 KEPT = 0.2  # largest Jaccard index of a lost class and the most similar domain

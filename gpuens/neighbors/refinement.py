@@ -39,15 +39,15 @@ from gpuens.runtime.exponentials import logarithms
 from gpuens.runtime.native import cpu
 
 MAX_ROUNDS = 20
-SETTLED = 1e-3  # the last round moves at most this share of the objects to another class,
-STEADY = 0.05  # and changes β by at most this share
+SETTLED = 1e-3  # largest share of the objects that the last round moves to another class
+STEADY = 0.05  # largest relative change of β in the last round
 MOST_BETA = 10.0  # upper bound of β; one neighbour in a class then makes it e^10 times as likely
-BETA_TOLERANCE = 1e-2  # a Newton step that changes β by no more is the last; its error is the square of that
+BETA_TOLERANCE = 1e-2  # largest change of β in the last Newton step, whose error is the square of that
 MOST_STEPS = 20  # largest number of Newton steps in a round
 LONGEST_STEP = 1.0  # largest change of β in a Newton step: from beyond the maximum, longer ones may overshoot
 MOST_SAMPLED = 2**16  # largest number of objects whose pseudo-likelihood gives β; its error is then about 1 %
-SMALLEST = 1e-300  # in place of a sum of squares that is 0
-BYTES_OF_A_MEMBERSHIP = 8  # and as many of each of three numbers of a row and class: shares, residuals, look-ups
+SMALLEST = 1e-300  # smallest sum of squares, in place of 0
+BYTES_OF_A_MEMBERSHIP = 8  # bytes of a membership, and of each of three numbers of a row and class
 
 
 class Refinement(NamedTuple):

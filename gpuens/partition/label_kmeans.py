@@ -256,13 +256,13 @@ class _Clusters(NamedTuple):
 
 # Iterations are generators: they yield a rule with its number of labels K, and are sent the number of objects of each
 # label in each cluster of the ensemble (N_c, K), and in total (K,).
-Counted: TypeAlias = tuple[np.ndarray, np.ndarray]
-Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
+Histograms: TypeAlias = tuple[np.ndarray, np.ndarray]
+Iterations: TypeAlias = Generator[tuple[Rule, int], Histograms, Any]
 
 
 def _lloyd(
     search: "_LloydRun", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
-) -> Iterating:
+) -> Iterations:
     """Run Lloyd's iterations from the given centroids; return the clusters, number of iterations, and convergence."""
     clusters = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
@@ -335,7 +335,7 @@ class _LloydRun:
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
-    def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
+    def side_by_side(self, runs: Sequence[Iterations]) -> list[Any]:
         """Run the iterations of several starts step by step, counting for all starts together; return their results."""
         results: list[Any] = [None] * len(runs)
         answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
@@ -390,7 +390,7 @@ class _LloydRun:
         )
         return [self.divergence(self.rows.shares_at(centroids[has_mass[:, s], s])) for s in range(n_starts)]
 
-    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterating:
+    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterations:
         """Return the clusters of the rows nearest to each centroid; an empty cluster restarts at the farthest row."""
         rule = Nearest(cost, const, np.arange(len(const)))
         histogram, n_objects = yield rule, len(const)
@@ -475,7 +475,7 @@ def nearest_to(rows: Rows, cost: np.ndarray, const: np.ndarray) -> tuple[Any, An
     return distances.argmin(axis=1), distances.min(axis=1)
 
 
-def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
+def count_labels(rows: Rows, rule: Rule, k: int) -> Histograms:
     """Return the number of objects in each cluster of the ensemble with each label of a rule, (N_c, k) int64.
 
     Also returns the number of objects with each label, (k,) float64. Rows may be in pieces.
@@ -484,7 +484,7 @@ def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
     return counts
 
 
-def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
+def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Histograms]:
     """Return the result of `count_labels` for each pair of a rule and its k in ``rules``."""
     counts = rows.sum(_count, rules)
     ends = np.cumsum([k for _, k in rules])

@@ -35,11 +35,11 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 LOSSES = ("binder", "vi", "omari")
-FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
-ROWS_OF_STARTS = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
+FEW = 8  # largest number of rows whose partitions are all tried; 8 rows have 4,140
+ROWS_OF_STARTS = 4_000  # largest number of rows for starts on all rows; otherwise starts draw so many objects
 SETTLED = 200  # above ROWS_OF_STARTS, sweeps end when at most one in so many rows moves
 TABLES_BYTES = 16  # memory of a search for each pair of a base cluster and a cluster
-RULE_BYTES = 48  # the same of the rule for new objects
+RULE_BYTES = 48  # memory of the rule for new objects for each such pair
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 
 
@@ -133,7 +133,7 @@ class MedianSearch(Partitioner):
         return Nearest(cost, const, np.arange(k))
 
 
-class _Found(NamedTuple):
+class _Optimum(NamedTuple):
     labels: np.ndarray  # (G,)
     loss: float
     n_iter: int
@@ -155,10 +155,10 @@ class _Search:
         self.loss = cpu.MedianLoss(LOSSES.index(partitioner.loss), float(partitioner.a), table)
         self.bounds = cpu.MedianBounds(fewest, limit, int(partitioner.max_iter), settled)
 
-    def best_of_all(self) -> _Found:
+    def best_of_all(self) -> _Optimum:
         """Return the best of all partitions, for few rows."""
         labels = np.empty(len(self.rows), dtype=np.int64)
-        return _Found(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
+        return _Optimum(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
 
     def starts(self, n_init: int, rng: np.random.Generator) -> np.ndarray:
         """Return the labels (n_init, G) of the starts, where -1 means that the search allocates the row.
@@ -177,7 +177,7 @@ class _Search:
         return labels
 
     def _largest(self, column: np.ndarray) -> np.ndarray:
-        """Return labels renumbered by falling size; -1 for those of clusters beyond the most that there may be."""
+        """Return labels renumbered by falling size; -1 for clusters beyond the largest allowed number."""
         labelled = column >= 0
         sizes = np.bincount(column[labelled], weights=self.rows.counts[labelled])
         number = np.empty(len(sizes) + 1, dtype=np.int64)
@@ -186,17 +186,17 @@ class _Search:
         renumbered = number[column]
         return np.where(renumbered < self.bounds.most, renumbered, -1)
 
-    def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Found:
+    def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Optimum:
         """Return the best partition to which the starts (n_init, G) lead."""
         return self.descend(starts, rng.permuted(np.tile(np.arange(starts.shape[1]), (len(starts), 1)), axis=1))
 
-    def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Found:
+    def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Optimum:
         """Return the best partition to which the starts (n_init, G) lead if they visit the rows in these orders."""
         labels = np.ascontiguousarray(starts, dtype=np.int64)
         losses, sweeps = np.empty(len(labels)), np.empty(len(labels), dtype=np.int64)
         cpu.search_medians(self.ensemble, self.loss, self.bounds, orders, labels, losses, sweeps)
         best = int(losses.argmin())
-        return _Found(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
+        return _Optimum(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
 
 
 def _slopes(shared: np.ndarray, objects: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:

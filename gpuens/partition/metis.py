@@ -318,7 +318,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
 
 
 def _sparse_edges(similarities: Any, n: int) -> Edges:
-    """Return the same graph as `_edges`, from a SciPy sparse array."""
+    """Return the graph of a SciPy sparse array in CSR: starts, columns and similarities."""
     from scipy.sparse import coo_array
 
     _check_shape(similarities.shape, (n, n))

@@ -19,17 +19,17 @@ BLOCK = 2**16  # largest number of rows that are counted together, so that their
 TIES = ("unknown", "first", "error")
 
 
-class Counted(NamedTuple):
+class VoteCounts(NamedTuple):
     """The votes for each row, arrays (G,), int64, in host memory."""
 
     first: np.ndarray  # code of the name with most votes; of tied names, the one that the first clustering gives; or -1
-    most: np.ndarray  # votes for this name
-    next: np.ndarray  # votes for the next name, equal to `most` for a tie
-    cast: np.ndarray  # votes for all names
+    winner_votes: np.ndarray  # votes for this name
+    next_votes: np.ndarray  # votes for the next name, equal to `winner_votes` for a tie
+    n_votes: np.ndarray  # votes for all names
 
     @property
     def tied(self) -> np.ndarray:
-        return (self.next == self.most) & (self.cast > 0)
+        return (self.next_votes == self.winner_votes) & (self.n_votes > 0)
 
     def chosen(self, ties: str) -> np.ndarray:
         """Return the code of each row's name, -1 for a row without votes and for a tie that is ``"unknown"``."""
@@ -62,16 +62,19 @@ class NamedVotes(Partitioner):
         results = {
             "classes": names,
             "n_ties": int(counts[tied].sum()),
-            "n_unanswered": int(counts[votes.cast == 0].sum()),
+            "n_unanswered": int(counts[votes.n_votes == 0].sum()),
         }
-        cast = np.maximum(votes.cast, 1)
+        n_votes = np.maximum(votes.n_votes, 1)
         return Partition(
             labels,
             len(codes),
             results=results,
             membership=partial(name_shares, len(names)),
             names=name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
-            certainty={"confidence": votes.most / cast, "margin": (votes.most - votes.next) / cast},
+            certainty={
+                "confidence": votes.winner_votes / n_votes,
+                "margin": (votes.winner_votes - votes.next_votes) / n_votes,
+            },
         )
 
 
@@ -91,14 +94,14 @@ def refuse_tie(rows: Rows, g: int, n_objects: int) -> None:
     )
 
 
-def count_votes(rows: Rows) -> Counted:
+def count_votes(rows: Rows) -> VoteCounts:
     """Return the votes for the names of each row; missing labels have no vote. The host counts."""
     codes = rows.ensemble.codes
     parts = [_count_votes(codes[start : start + BLOCK]) for start in range(0, len(codes), BLOCK)]
-    return Counted(*map(np.concatenate, zip(*parts, strict=True)))
+    return VoteCounts(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _count_votes(codes: np.ndarray) -> Counted:
+def _count_votes(codes: np.ndarray) -> VoteCounts:
     n_rows, n_clusterings = codes.shape
     missing = int(np.iinfo(codes.dtype).max)
     # a code and the place of its clustering in one number, so that a run begins with the first clustering of its name
@@ -109,8 +112,8 @@ def _count_votes(codes: np.ndarray) -> Counted:
     placed.sort(axis=1)
     columns = np.ascontiguousarray(placed.T)
     names, places = columns // n_clusterings, columns % n_clusterings
-    first, most, following, cast, run, place = np.zeros((6, n_rows), dtype=np.int64)
-    first -= 1
+    winner, winner_votes, next_votes, n_votes, run, place = np.zeros((6, n_rows), dtype=np.int64)
+    winner -= 1
     leading_place = np.full(n_rows, n_clusterings)  # the first clustering that gives the name with most votes
     for m in range(n_clusterings):
         begins = names[m] != names[m - 1] if m else np.ones(n_rows, dtype=bool)
@@ -118,12 +121,12 @@ def _count_votes(codes: np.ndarray) -> Counted:
         place = np.where(begins, places[m], place)
         ends = names[m] != names[m + 1] if m + 1 < n_clusterings else np.ones(n_rows, dtype=bool)
         votes = np.where(ends & (names[m] != missing), run, 0)
-        better = (votes > most) | ((votes == most) & (votes > 0) & (place < leading_place))
-        following = np.maximum(following, np.minimum(most, votes))
-        most = np.maximum(most, votes)
-        first, leading_place = np.where(better, names[m], first), np.where(better, place, leading_place)
-        cast += votes
-    return Counted(first, most, following, cast)
+        better = (votes > winner_votes) | ((votes == winner_votes) & (votes > 0) & (place < leading_place))
+        next_votes = np.maximum(next_votes, np.minimum(winner_votes, votes))
+        winner_votes = np.maximum(winner_votes, votes)
+        winner, leading_place = np.where(better, names[m], winner), np.where(better, place, leading_place)
+        n_votes += votes
+    return VoteCounts(winner, winner_votes, next_votes, n_votes)
 
 
 def name_shares(n_names: int, rows: Rows) -> np.ndarray:

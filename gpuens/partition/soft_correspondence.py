@@ -219,7 +219,7 @@ def soft_correspondence(
         starts = first_tables(problem, init, n_init, rng)
         ends = (descend(problem, table, max_iter, tol, n_steps) for table in starts)
         table, objective, converged = min(ends, key=lambda end: end[1][-1])
-    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.held > 0)
+    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.sizes > 0)
     order = _by_first_row(devices.to_host(problem.memberships(table, piece)) for piece in problem.blocks)
     table = np.ascontiguousarray(table[:, order])
     labels = [devices.to_host(problem.memberships(table, piece).argmax(axis=1)) for piece in problem.blocks]

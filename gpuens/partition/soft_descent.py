@@ -48,25 +48,25 @@ class Problem:
         self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
         self.n_objects = int(weights.sum())
         self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
-        self.held = np.ones(ensemble.n_clusters)  # number of labelled objects in each cluster
+        self.sizes = np.ones(ensemble.n_clusters)  # number of labelled objects in each cluster
         n_labels = len(ensemble.offsets) - 1
         if n_labels:
             codes = ensemble.codes_on(device)
             objects = devices.to_host(cluster_sums(codes, ensemble.offsets, weights, device=device))
-            self.held[: len(objects)] = objects
+            self.sizes[: len(objects)] = objects
         self._gram()
-        self.k_h = np.add.reduceat(self.held > 0, ensemble.starts, dtype=np.int64)
+        self.k_h = np.add.reduceat(self.sizes > 0, ensemble.starts, dtype=np.int64)
         # a clustering without any labelled row keeps all its clusters, with all objects missing
-        self.there = (self.held > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
+        self.in_use = (self.sizes > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
         self.k_h = np.where(self.k_h == 0, np.diff(self.bounds), self.k_h)
-        labelled = np.add.reduceat(self.held, ensemble.starts)
+        labelled = np.add.reduceat(self.sizes, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
         self.shared = missing / self.k_h**2  # the part of every entry of A_hᵀ A_h that is due to missing labels
-        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
-        self.mass = np.where(self.there, mass, 1.0)
+        mass = self.sizes + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
+        self.mass = np.where(self.in_use, mass, 1.0)
         self.terms = cpu.SoftTerms(
-            self.bounds, self.there, self.held, self.shared, self.grams, self.gram_starts,
+            self.bounds, self.in_use, self.sizes, self.shared, self.grams, self.gram_starts,
             alpha * self.n_objects, beta * self.n_objects,
         )  # fmt: skip
         self.blocks = self._blocks()
@@ -95,7 +95,7 @@ class Problem:
                 gram = columns.T @ (weights * columns)
                 gram = (gram + gram.T) / 2
                 self.gram_starts[n_labels + m] = reached
-                self.held[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * columns).sum(axis=0)
+                self.sizes[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * columns).sum(axis=0)
                 reached += gram.size
                 grams.append(gram.ravel())
         self.grams = np.concatenate(grams)
@@ -176,7 +176,7 @@ class Problem:
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
         """Return the table in which each cluster outside the mask ``unless`` has the mean row of its clustering."""
         if not unless.all():
-            sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
+            sums = np.add.reduceat(np.where(self.in_use[:, None], table, 0.0), self.bounds[:-1], axis=0)
             means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
             table = np.where(unless[:, None], table, means)
         return table
@@ -185,7 +185,7 @@ class Problem:
         """Return the table after steps of eq 10 on all S_h with a fixed M."""
         stepped = table.copy()
         cpu.step_correspondences(self.terms, products, stepped, cpu.Stepping(tol, n_steps, VANISHED))
-        return self.filled(stepped, self.there)
+        return self.filled(stepped, self.in_use)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
         """Return eq 3 for M = A S / r, where Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
@@ -222,7 +222,7 @@ def first_tables(
     """Yield the table of each start, with positive entries."""
     ensemble, k = problem.ensemble, problem.n_clusters
     if not isinstance(init, str):
-        yield problem.filled(ensemble.joined(init), problem.there)
+        yield problem.filled(ensemble.joined(init), problem.in_use)
         return
     for _ in range(n_init):
         by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
@@ -230,7 +230,7 @@ def first_tables(
             members_of = partial(_members, problem.xp, _first_labels(problem, init, rng), k)
             shares = problem.products(members_of, 1.0) / problem.mass[:, None]
             by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
-        yield problem.filled(by_lot, problem.there)
+        yield problem.filled(by_lot, problem.in_use)
 
 
 def _members(xp: Any, labels: Any, k: int, piece: slice) -> Any:

@@ -47,7 +47,8 @@ from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
 DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
-# the same for rows in host memory, where a product of Lanczos's iterations is neither launches nor a pass over pieces
+# largest number of clusters for dense eigenvectors of rows in host memory, where a product of Lanczos's iterations
+# needs neither launches nor a pass over pieces
 DENSE_IN_MEMORY_UP_TO = 400
 FEW_ROWS = 300  # largest number of rows for eigenvectors of the dense matrix of rows, in place of Lanczos's iterations
 TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1

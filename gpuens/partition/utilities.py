@@ -63,7 +63,7 @@ class UtilityKMeans(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         utility = Utility.of(rows, self.utility, self.p, normalised=self.normalised, weights=self.weights)
         partition = _search(self, rows, utility.divergence(), n_clusters)
-        partition.results["utility"] = utility.gained(partition.results["objective"], rows.n_objects)
+        partition.results["utility"] = utility.of_objective(partition.results["objective"], rows.n_objects)
         return partition
 
 
@@ -171,7 +171,7 @@ class Utility:
         largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)
         return largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
 
-    def gained(self, objective: float, n_objects: int) -> float:
+    def of_objective(self, objective: float, n_objects: int) -> float:
         """Return the utility of a partition whose sum of distances to the centres is ``objective``."""
         pure = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members all have the same label
         of_all = self.convex(self.distributions(self.sizes[:, None]))[:, 0]

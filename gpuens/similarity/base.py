@@ -282,7 +282,7 @@ class ClusterSimilarity(Similarity):
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
-        """Return the same result as `between_clusters`, from a dense matrix of cluster intersections."""
+        """Return the mean similarities of clusters from a dense matrix of their intersections."""
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
         similarities: np.ndarray = product(self.transposed_times(shares), shares.T)
         similarities /= self.n_clusterings

@@ -119,7 +119,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
 
 def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
-    """Return the same result as `coupling`, from cluster intersections and the weights λ of the clusterings."""
+    """Return the CCSC of all clusterings as blocks, from cluster intersections and the weights λ of the clusterings."""
     sizes = shared.diagonal()
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):

@@ -150,7 +150,7 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_array":
-    """Return the same as `mapping_coefficients`, from the result of `reference_sets`; without neighbours, zeros."""
+    """Return the mapping coefficients of all objects from their `reference_sets`; zeros without neighbours."""
     from scipy.sparse import csr_array
 
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors

@@ -131,7 +131,7 @@ def rank_products(columns: cpu.AnySparse, rows: cpu.AnySparse, counts: np.ndarra
 
 
 def _products_of_blocks(rows: cpu.AnySparse, counts: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return the same result as `rank_products`, by products of dense blocks, if all sums are integers below 2⁵³."""
+    """Return the sums of `rank_products` by products of dense blocks, exact if all sums are below 2⁵³."""
     from scipy.sparse import csr_array
 
     shape = len(rows.indptr) - 1, n_columns

@@ -81,7 +81,7 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
 
 
 class KernelReferenceSets:
-    """The same as `ReferenceSets`, by kernels that compare a block of objects with all objects."""
+    """Reference sets by kernels that compare a block of objects with all objects."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)

@@ -77,7 +77,7 @@ def check(
     end = time.monotonic() + allowance
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # tiny ensembles have constant clusterings and few clusters
-        patch.setattr(few_rows, "MOST", 0)
+        patch.setattr(few_rows, "MOST_ROWS", 0)
         for n_objects, dtype, weights in ((n, dtype, w) for n in sizes for dtype in dtypes for w in ("ones", "real")):
             case = Case(device, n_objects, dtype, weights, rows, end)
             for run in (run for group in groups for run in CHECKS[group]):

@@ -891,7 +891,7 @@ LABELS = {
 @pytest.mark.parametrize("many", [1, 2**15])
 def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
     """Shared memory has room for all labels of a query, or for parts of them; sums of units have 24 or 16 bits."""
-    sizes("partition.linkage.nearest", MANY=many)
+    sizes("partition.linkage.nearest", MANY_CLUSTERINGS=many)
     sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
@@ -899,7 +899,7 @@ def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, ste
     of_cpu, of_device = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
-    sizes("partition.linkage.nearest", MANY=2**15)
+    sizes("partition.linkage.nearest", MANY_CLUSTERINGS=2**15)
     of_16_bits = nearest.nearest_index(rows.codes, offsets, w, counts)
     expected = nearest.nearest_lists(of_16_bits, n_listed)
     for index in (of_cpu, of_device):

@@ -45,7 +45,7 @@ def small_rows(codes, offsets=None, counts=1):
 
 def linked(args, sizes, most):
     """Run average linkage, where up to ``most`` rows count as few; return the dendrogram and the work."""
-    sizes("partition.linkage.few_rows", MOST=most)
+    sizes("partition.linkage.few_rows", MOST_ROWS=most)
     work = Work()
     return average_linkage(*args, work=work), work
 

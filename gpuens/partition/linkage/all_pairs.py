@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.nearest import WARPS
+from gpuens.partition.linkage.nearest import WARPS_PER_BLOCK
 from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions, Search
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
@@ -102,11 +102,11 @@ def search_observed(task: Search, regions: Regions, weights: Any, n_clusterings:
     therefore another tie-break.
     """
     n_columns, (queries, active, numbers, lists, compared) = weights.shape[1], task
-    room = min(SEARCHERS, devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1)
-    n_blocks = kernels.blocks(len(queries), WARPS, room)
-    tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)
+    room = min(SEARCHERS, devices.scratch(device) // (WARPS_PER_BLOCK * n_columns * regions.counts.itemsize) + 1)
+    n_blocks = kernels.blocks(len(queries), WARPS_PER_BLOCK, room)
+    tables = devices.namespace(device).zeros((n_blocks * WARPS_PER_BLOCK, n_columns), dtype=regions.counts.dtype)
     kernels.launch(
-        "search_observed", n_blocks, 32 * WARPS,
+        "search_observed", n_blocks, 32 * WARPS_PER_BLOCK,
         (queries, active, numbers, regions.clusters, regions.counts,
          regions.start, regions.length, weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]),
          tables, *lists, compared),

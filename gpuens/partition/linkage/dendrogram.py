@@ -56,7 +56,7 @@ class Dendrogram:
     def from_heights(
         cls, kept: devices.Array, absorbed: devices.Array, heights: devices.Array, waits: devices.Array, n_leaves: int
     ) -> "Dendrogram":
-        """Return the same dendrogram as `from_merges`, sorted on the device that holds the merges and their `Heights`.
+        """Return the dendrogram of merges with known `Heights`, sorted on the device that holds them.
 
         Each sort is of whole numbers and keeps the order of equal ones.
         """

@@ -18,10 +18,10 @@ from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-MOST = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
-PADDED = 72  # columns at most that pad a row of the matrix
-ARENA = 2  # size of the arena of histograms, relative to the entries of all rows
-BYTES = 240  # bytes of a row: the state of its region, and its merge
+MOST_ROWS = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
+PADDED_COLUMNS = 72  # largest number of columns that pad a row of the matrix
+ARENA_FACTOR = 2  # size of the arena of histograms, relative to the entries of all rows
+ROW_BYTES = 240  # bytes of a row: the state of its region, and its merge
 
 
 def suits(rows: Rows, whole_weights: bool) -> bool:
@@ -30,11 +30,11 @@ def suits(rows: Rows, whole_weights: bool) -> bool:
     If weights are ``whole_weights``, float64 must also hold all sums exactly.
     """
     n_rows = len(rows)
-    if rows.device != "cpu" or n_rows > MOST:
+    if rows.device != "cpu" or n_rows > MOST_ROWS:
         return False
-    histograms = 0 if whole_weights else ARENA * n_rows * rows.n_clusterings * 8
-    codes = (n_rows + PADDED) * rows.n_clusterings * rows.codes.itemsize
-    needed = 8 * n_rows * (n_rows + PADDED) + histograms + codes + BYTES * n_rows
+    histograms = 0 if whole_weights else ARENA_FACTOR * n_rows * rows.n_clusterings * 8
+    codes = (n_rows + PADDED_COLUMNS) * rows.n_clusterings * rows.codes.itemsize
+    needed = 8 * n_rows * (n_rows + PADDED_COLUMNS) + histograms + codes + ROW_BYTES * n_rows
     if needed > devices.memory_budget(needed=needed):
         return False
     return not whole_weights or float(rows.n_objects) ** 2 * rows.n_clusterings < 2.0**53

@@ -29,11 +29,11 @@ from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
 NO_HASH = np.uint64(cpu.NO_HASH)  # after the hash of every pair of equal similarity in the total order
-PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
-WARPS = 4  # warps in a GPU block
-COLUMNS = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word
-MANY = 2**15  # number of clusterings from which the sums of units have 24 bits instead of 16
-MOST = 2**23  # largest number of clusterings; 24 bits hold the sum of so many units above 0
+PROBED_BLOCKS = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
+WARPS_PER_BLOCK = 4  # warps in a GPU block
+COLUMNS_AT_ONCE = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word
+MANY_CLUSTERINGS = 2**15  # number of clusterings from which the sums of units have 24 bits instead of 16
+MOST_CLUSTERINGS = 2**23  # largest number of clusterings; 24 bits hold the sum of so many units above 0
 
 
 class Shortlists(cpu.Shortlists):
@@ -126,7 +126,7 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
 def share_compared(index: NearestIndex, lists: Shortlists) -> float:
     """Return the share of label comparisons that are needed despite bounds, measured on a sample of rows."""
     n_rows, n_clusterings = index.rows.shape
-    blocks = np.linspace(0, n_rows - cpu.LANES, PROBED).astype(np.int64)
+    blocks = np.linspace(0, n_rows - cpu.LANES, PROBED_BLOCKS).astype(np.int64)
     queries = index.order[(blocks[:, None] + np.arange(cpu.LANES)).ravel()]
     before = index.comparisons
     index.search(queries, index.everything, np.zeros(len(queries)), lists)
@@ -170,19 +170,19 @@ class KernelIndex:
         n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
         _, row_words, _, per_word = self.tiles.shape
         of_word = 16 + 8 * per_word  # shared memory that a word of a query's labels takes, in bytes
-        room = min(row_words, kernels.SHARED_BYTES // (WARPS * of_word))
-        reach = WARPS * self.sum_bits * self.present.shape[1]  # scratch of a block in 32-bit words
-        n_blocks = kernels.blocks(len(queries), WARPS, devices.scratch(self.device) // (4 * reach) + 1)
+        room = min(row_words, kernels.SHARED_BYTES // (WARPS_PER_BLOCK * of_word))
+        reach = WARPS_PER_BLOCK * self.sum_bits * self.present.shape[1]  # scratch of a block in 32-bit words
+        n_blocks = kernels.blocks(len(queries), WARPS_PER_BLOCK, devices.scratch(self.device) // (4 * reach) + 1)
         # lowered a little, so that rounding cannot lift a floor above a score that ties with the floor
         to_score = n_clusterings * self.scale * (1.0 - 1e-9)
         kernels.launch(
-            "nearest_rows", n_blocks, 32 * WARPS,
+            "nearest_rows", n_blocks, 32 * WARPS_PER_BLOCK,
             (queries, floors, len(queries), self.codes.T, self.tiles.view(np.uint32), self.present, self.offsets,
              self.cluster_weights, self.units, self.sizes, component,
              _component_of_parts(component[self.order], cpu.TILE_ROWS),
              self.order, np.float64(to_score), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(room),
              xp.empty(n_blocks * reach, dtype=np.uint32), *lists, self._compared),
-            device=self.device, shared=WARPS * room * of_word, **self._types,
+            device=self.device, shared=WARPS_PER_BLOCK * room * of_word, **self._types,
         )  # fmt: skip
 
 
@@ -202,9 +202,9 @@ def _tiles(codes: Any, order: Any) -> Any:
     n_tiles, missing, per_word = -(-n_rows // cpu.TILE_ROWS), np.iinfo(codes.dtype).max, 4 // codes.itemsize
     shape = n_tiles, -(-n_clusterings // per_word), cpu.TILE_ROWS, per_word
     tiles = np.full_like(codes, missing, order="C", shape=shape)
-    columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * cpu.TILE_ROWS))
-    for first in range(0, n_clusterings, COLUMNS):
-        labels = codes.T[first : first + COLUMNS]
+    columns = np.full_like(codes, missing, order="C", shape=(COLUMNS_AT_ONCE, n_tiles * cpu.TILE_ROWS))
+    for first in range(0, n_clusterings, COLUMNS_AT_ONCE):
+        labels = codes.T[first : first + COLUMNS_AT_ONCE]
         columns[: len(labels), :n_rows] = labels[:, order]
         columns[len(labels) :] = missing
         words = slice(first // per_word, -(-(first + len(labels)) // per_word))
@@ -225,18 +225,18 @@ def _component_of_parts(component: Any, length: int) -> Any:
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the weights as uint16 numbers of units, rounded up, and the number of units in a weight of 1.
 
-    Units are so large that 16 bits hold the sum of M weights, or 24 bits if there are `MANY` clusterings.
+    Units are so large that 16 bits hold the sum of M weights, or 24 bits if there are `MANY_CLUSTERINGS` clusterings.
 
     Raises
     ------
     ValueError
-        For more than `MOST` clusterings.
+        For more than `MOST_CLUSTERINGS` clusterings.
     """
     n_clusterings = len(offsets) - 1
-    if n_clusterings > MOST:
+    if n_clusterings > MOST_CLUSTERINGS:
         raise ValueError(
-            f"the ensemble has {n_clusterings:,} clusterings, but nearest rows are searched in at most {MOST:,}; pass "
-            "fewer clusterings, such as every second one."
+            f"the ensemble has {n_clusterings:,} clusterings, but nearest rows are searched in at most "
+            f"{MOST_CLUSTERINGS:,}; pass fewer clusterings, such as every second one."
         )
     if cluster_weights.dtype.kind == "i":
         return cluster_weights.astype(np.uint16), 1.0
@@ -248,7 +248,7 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 def _sum_bits(n_clusterings: int) -> int:
     """Return the number of bits that hold the sum of a row's units."""
-    return 24 if n_clusterings >= MANY else 16
+    return 24 if n_clusterings >= MANY_CLUSTERINGS else 16
 
 
 def _sum_dtype(n_clusterings: int) -> type:

@@ -29,7 +29,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
-UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
+UNATTENDED = 8  # largest number of rounds between two readings of the counts by the host
 PAIRING = 256  # threads in a block of the kernel pair_up
 CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
@@ -103,7 +103,7 @@ Pairs = tuple[Any, Any, Any, Any]  # kept and absorbed regions, and the numbers 
 
 
 class Scorer:
-    """The similarity of regions, by the weights of their histograms, and what searches and rounds need of it."""
+    """A similarity of regions: the weights of their histograms, rounding tolerances, and a search."""
 
     margin = 0.0  # absolute rounding tolerance of a similarity
     nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
@@ -121,7 +121,7 @@ class Scorer:
         raise NotImplementedError
 
     def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
-        """Add up what is kept of regions, for the pairs of `merge_histograms`."""
+        """Update numbers of regions besides histograms for the pairs of `merge_histograms`."""
 
 
 class DiagonalScorer(Scorer):
