@@ -15,7 +15,7 @@ from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.workflows.run import all_results_of, entries
+from gpuens.workflows.results import all_results_of, annotated_entries
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -142,10 +142,10 @@ def consensus(
     if neighbors:
         beside["graph"] = _graph(adata, graph, coordinates, groups, labelled)
     estimator.fit(ensemble, **beside)
-    found = all_results_of(estimator, labelled)
+    results = all_results_of(estimator, labelled)
     adata = adata.copy() if copy else adata
     named = {name: value for name, value in neighbors.items() if isinstance(value, str)}
-    for place, key, value in entries(key_added, found, method, estimator, ensemble.names, named):
+    for place, key, value in annotated_entries(key_added, results, method, estimator, ensemble.names, named):
         getattr(adata, place)[key] = value
     return adata if copy else None
 

@@ -10,9 +10,9 @@ from warnings import catch_warnings, simplefilter
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.stores import Store, write_marker
+from gpuens.cli.file_consensus import FileConsensus
 from gpuens.io import atomic
 from gpuens.runtime import checks, failures, record
-from gpuens.workflows.run import Run
 
 Tell = Callable[..., None]  # function that is called with the name of an event and its facts
 
@@ -80,20 +80,20 @@ def _result(
         with store.place([job.labels_name, job.marker_name]) as folder:
             output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
             with atomic.recorded(output, at=marker) as found:
-                run = job.run(labels, output, beside)
+                consensus = job.consensus(labels, output, beside)
                 with failures.stage("start"):
-                    device = devices.resolve(run.estimator.device)
-                done = run.carry_out(clock)
-                if run.has_more:
-                    done = run.complete(done, clock)
-                facts = {**run.facts(done), "input": job.input, "device": device}
+                    device = devices.resolve(consensus.estimator.device)
+                result = consensus.find(clock)
+                if consensus.output.has_more:
+                    result = consensus.complete(result, clock)
+                facts = {**consensus.facts(result), "input": job.input, "device": device}
                 facts |= {"features": job.features} if job.features else {}
                 facts |= {"graph": facts["graph"] | {"from": job.neighbors}} if job.neighbors else {}
                 found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
                 found |= {"warnings": warned(), **clock.spent(), "gpu_bytes": devices.held_memory()}
         if job.report:
             told = facts | {"warnings": warned()}
-            found |= _page(job, store, run, told, done.ids, clock)
+            found |= _page(job, store, consensus, told, result.ids, clock)
             found |= {"warnings": warned(), **clock.spent()}
             write_marker(store, job.marker_name, found)
     return found
@@ -105,13 +105,15 @@ def _surroundings() -> dict[str, Any]:
     return record.surroundings()
 
 
-def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clock: record.Clock) -> dict[str, Any]:
+def _page(
+    job: Job, store: Store, consensus: FileConsensus, facts: dict[str, Any], ids: Any, clock: record.Clock
+) -> dict[str, Any]:
     """Write the report page of a job; return the entries of the marker that name the page, or say why it is missing."""
     from gpuens import report
 
     try:
         with clock.phase("report"):
-            store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
+            store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", consensus.estimator, facts, ids))
     except Exception as error:  # the job has succeeded, because its labels are valid without a page
         why = f"{job.page_name} could not be made (use --force to run the job again): {failures.describe(error)}"
         checks.warn(why)

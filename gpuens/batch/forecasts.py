@@ -52,7 +52,7 @@ def _memory(job: Job, base: str) -> int | None:
     shape = _shape(path, job.reading)
     if shape is None or job.chunks is not None:
         return None
-    job.run(path, job.labels_name).refuse_beyond_memory()
+    job.consensus(path, job.labels_name, {}).refuse_beyond_memory()
     return foresee(job.estimator(), shape, features=job.features is not None).memory
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from gpuens import __version__
 from gpuens.batch import places
+from gpuens.cli.chunks import ChunkSettings
+from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, check_input
+from gpuens.cli.graph_settings import GraphSettings
 from gpuens.io.kinds import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
-from gpuens.workflows.neighbors import GraphSettings
-from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
 READING = (
@@ -66,7 +67,7 @@ class Job:
         made = made_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
         estimator = made(self.method, self.n_clusters, self.parameters)
         of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}
-        check(estimator, self.method, **of_input, neighbors=bool(self.neighbors))
+        check_input(estimator, self.method, **of_input, neighbors=bool(self.neighbors))
         checks.check_choice(estimator.device, "device", DEVICES)
         return estimator
 
@@ -75,21 +76,17 @@ class Job:
         found = {} if self.features is None or not is_file(self.features) else {"features": self.features}
         return found | GraphSettings(**self.neighbors).files(self.input)
 
-    def run(self, labels: str, output: str, beside: dict[str, str] | None = None) -> Run:
-        """Return a `Run` of this job that reads and writes the given local files; ``beside`` is as in `beside`."""
-        chunks = None if self.chunks is None else ChunkSettings(*self.chunks)
-        local = self.neighbors | {name: path for name, path in (beside or {}).items() if name in self.neighbors}
-        return Run(
+    def consensus(self, labels: str, output: str, beside: dict[str, str]) -> FileConsensus:
+        """Return the consensus that reads and writes local files; ``beside`` is as in `beside`."""
+        local = self.neighbors | {name: path for name, path in beside.items() if name in self.neighbors}
+        source = LabelSource(
             labels,
-            self.method,
-            self.estimator(),
-            output,
-            dict(self.reading),
-            (beside or {}).get("features", self.features),
-            chunks,
-            self.evidence,
+            reading=dict(self.reading),
+            features=beside.get("features", self.features),
             neighbors=GraphSettings.of(local),
+            chunks=None if self.chunks is None else ChunkSettings(*self.chunks),
         )
+        return FileConsensus(self.method, self.estimator(), source, Output(output, evidence=self.evidence))
 
     def fingerprint(self, inputs: dict[str, Any]) -> str:
         """Return the SHA-256 of the job, of the sizes and stamps of its inputs, and of gpuens's minor version.

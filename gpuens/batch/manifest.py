@@ -16,14 +16,14 @@ from typing import Any
 
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
+from gpuens.cli.chunks import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, scheduler_of
+from gpuens.cli.graph_settings import EXCLUDED, OF_METHODS, GraphSettings, options_with_neighbors
 from gpuens.io import paths
 from gpuens.io.kinds import WITH_NUMBERS
 from gpuens.io.outputs import kind_like
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES
-from gpuens.workflows.neighbors import EXCLUDED, OF_METHODS, GraphSettings, options_with_neighbors
-from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 

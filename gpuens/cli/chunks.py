@@ -1,9 +1,50 @@
-"""The options for work in chunks, which commands that can use Dask share."""
+"""The settings and the options for work in chunks, which commands that can use Dask share."""
 
 import argparse
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
-from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, ChunkSettings, scheduler_of
+from gpuens.runtime.defaults import FORMS
+
+CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
+# reading options that are not available if the file is read in chunks
+ORIENTATION = ("wide", "transpose")
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, *FORMS, "sep", "header", "no_missing")
+STARTED = ("local", "cuda")  # schedulers that start workers on this machine
+
+
+class ChunkSettings(NamedTuple):
+    """The settings of work on labels or features that are read in chunks."""
+
+    scheduler: str  # "threads" for threads of this process, "local", "cuda", or the address of a scheduler
+    workers: int | None = None
+    rows: int = CHUNK_ROWS
+
+    def connected(self) -> AbstractContextManager[Any]:
+        """Return a context that connects to the scheduler, or starts it, and yields the client.
+
+        For scheduler "threads", the context yields None.
+        """
+        from gpuens.distributed import connected
+
+        return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
+
+    def placed(self, chunks: Any) -> Any:
+        """Move the chunks of an array of labels to the GPUs if the scheduler is "cuda"; return the labels in chunks."""
+        from gpuens.distributed import on_gpus
+
+        return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
+
+
+def scheduler_of(path: str, scheduler: str | None, *, in_one_piece: bool = False) -> str | None:
+    """Return the scheduler for reading a file in chunks, or None if the file is read in one piece.
+
+    Without the ``scheduler`` of a user, a zarr array is read in chunks by threads, unless options of its reading need
+    it ``in_one_piece``.
+    """
+    from gpuens.io.paths import is_zarr
+
+    return "threads" if scheduler is None and is_zarr(path) and not in_one_piece else scheduler
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
@@ -36,14 +77,10 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings 
         if args.chunk_rows is not None:
             raise ValueError(f"--chunk-rows={args.chunk_rows} is for work in chunks: add --scheduler, or leave it out.")
         return None
-    _refuse_in_one_piece(args, (*IN_ONE_PIECE, *more))
-    return ChunkSettings(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)
-
-
-def _refuse_in_one_piece(args: argparse.Namespace, names: Sequence[str]) -> None:
-    for name in names:
+    for name in (*IN_ONE_PIECE, *more):
         value = getattr(args, name, None)
         if value is None or (value is False and name != "header"):
             continue
         option = "--no-header" if value is False else f"--{name.replace('_', '-')}"
         raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
+    return ChunkSettings(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)

@@ -6,8 +6,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection
-from gpuens.cli.chunks import add_chunks, chunks_of
+from gpuens.cli.chunks import ChunkSettings, add_chunks, chunks_of
 from gpuens.cli.features import ClusteringInput, add_preparation, read_source
+from gpuens.cli.file_consensus import EVIDENCE, RunResult, check_input
 from gpuens.cli.files import (
     check_beside,
     check_inputs,
@@ -22,7 +23,6 @@ from gpuens.cli.files import (
 )
 from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.record import TIES, Clock
-from gpuens.workflows.run import ChunkSettings, Done, suggested
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
 NOT_IN_CHUNKS = ("missing", "evidence", "impute")
@@ -83,6 +83,7 @@ def cluster(args: argparse.Namespace) -> None:
     from gpuens import datasets, io
     from gpuens.io import atomic
     from gpuens.workflows import cluster as clustering
+    from gpuens.workflows import results
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
     if args.evidence:
@@ -92,17 +93,17 @@ def cluster(args: argparse.Namespace) -> None:
         check_page(args.report, args.X)
     if chunks is not None or datasets.names_file(args.X):
         check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
-    clustering.check(
-        args.n_clusters,
-        method=args.method,
-        kind=args.kind,
-        n_clusterings=args.n_clusterings,
-        scale=args.scale or "auto",
-        resume=args.resume,
-        scheduler=args.scheduler,
-    )
+    settings: dict[str, Any] = {name: getattr(args, name) for name in ("method", "kind", "n_clusterings", "resume")}
+    settings["scale"] = args.scale or "auto"
+    estimator = clustering.check(args.n_clusters, **settings)
+    if args.scheduler is not None and args.kind not in clustering.BY_LANDMARKS:
+        raise ValueError(
+            f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
+            "take kind='mixed', or leave scheduler out."
+        )
+    check_input(estimator, args.method, features=estimator.needs_features or None, scheduler=args.scheduler)
 
-    def made(done: Done) -> dict[str, Any]:
+    def facts_of(result: RunResult) -> dict[str, Any]:
         return facts(
             args,
             clock,
@@ -113,52 +114,42 @@ def cluster(args: argparse.Namespace) -> None:
             output=args.output,
             **source.size,
             **source.prepared,
-            n_clusterings=done.ensemble.n_clusterings,
-            n_base_clusters=done.ensemble.n_clusters,
+            n_clusterings=result.ensemble.n_clusterings,
+            n_base_clusters=result.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
-            **suggested(estimator),
-            cluster_sizes=done.sizes,
+            **results.suggestion_facts(estimator),
+            cluster_sizes=result.sizes,
             mean_ari=estimator.mean_ari_,
             mean_wallace=estimator.mean_wallace_,
             fallback=estimator.fallback_,
             ties=TIES,
-            **({"evidence": done.evidence} if done.evidence else {}),
+            **({"evidence": result.evidence} if result.evidence else {}),
         )
 
     with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
         with clock.phase("read", f"reading {args.X}"):
             source = read_source(args, scale=False) if chunks is None else _source_in_chunks(args, chunks)
         with clock.phase("cluster", f"clustering {source.size['n_objects']:,} objects"):
-            estimator = clustering.cluster(
-                source.X,
-                args.n_clusters,
-                method=args.method,
-                kind=args.kind,
-                n_clusterings=args.n_clusterings,
-                scale=args.scale or "auto",
-                random_state=args.seed,
-                resume=args.resume,
-                client=client,
-            )
+            estimator = clustering.cluster(source.X, args.n_clusters, random_state=args.seed, client=client, **settings)
         source = source._replace(prepared={**source.prepared, "scale": estimator.scale_})
         if chunks is None:
-            done = _write(args, clock, estimator, source.ids)
+            result = _write(args, clock, estimator, source.ids)
         else:
-            done = _write_in_chunks(args, clock, estimator, client)
-        record |= made(done)
+            result = _write_in_chunks(args, clock, estimator, client)
+        record |= facts_of(result)
     with labels_kept(args.output):
         if args.evidence:
             with atomic.recorded(args.output) as record:
-                done = _write(args, clock, estimator, source.ids, evidence=True)
-                record |= made(done)
+                result = _write(args, clock, estimator, source.ids, evidence=True)
+                record |= facts_of(result)
         if args.report is not None:
             from gpuens.report import of_fit
 
             write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
         print(f"{args.X}: {source}")
-        print(f"{args.kind}: {clusterings_of(done.ensemble)}")
-        print(f"{estimator.fallback_ or type(estimator).__name__}: {clusters_of(done.sizes)}")
+        print(f"{args.kind}: {clusterings_of(result.ensemble)}")
+        print(f"{estimator.fallback_ or type(estimator).__name__}: {clusters_of(result.sizes)}")
         if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
             print(f"number of clusters: {suggestion.reason()}")
         print_written(clock, args.output)
@@ -171,20 +162,21 @@ def _source_in_chunks(args: argparse.Namespace, chunks: ChunkSettings) -> Cluste
     return ClusteringInput(X, None, {"n_objects": X.shape[0], "n_features": X.shape[1]})
 
 
-def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> Done:
+def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> RunResult:
     from gpuens import io
-    from gpuens.workflows import run as runs
+    from gpuens.workflows import results
 
-    with clock.phase("evidence", runs.EVIDENCE) if evidence else nullcontext():
-        found = runs.results_of(estimator, None, evidence)
+    with clock.phase("evidence", EVIDENCE) if evidence else nullcontext():
+        fit_results = results.results_of(estimator, None, evidence)
     with clock.phase("write", f"writing {args.output}"):
-        io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
-    return Done(estimator.ensemble_, runs.sizes_of(found.labels), evidence=found.evidence, ids=ids)
+        io.write_labels(args.output, fit_results.labels, ids=ids, beside=fit_results.beside)
+    sizes = results.cluster_sizes(fit_results.labels)
+    return RunResult(estimator.ensemble_, sizes, evidence=fit_results.evidence, ids=ids)
 
 
-def _write_in_chunks(args: argparse.Namespace, clock: Clock, estimator: Any, client: Any) -> Done:
+def _write_in_chunks(args: argparse.Namespace, clock: Clock, estimator: Any, client: Any) -> RunResult:
     from gpuens.distributed import write_labels
 
     with clock.phase("write", f"writing {args.output}"):
         sizes = write_labels(args.output, estimator.labels_, client=client)
-    return Done(estimator.reduction_.ensemble, sizes.tolist())
+    return RunResult(estimator.reduction_.ensemble, sizes.tolist())

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
+from gpuens.cli.file_consensus import EVIDENCE
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 from gpuens.runtime import failures
-from gpuens.workflows.run import EVIDENCE
 
 MOST_ROWS = 1000  # largest number of clusters for which all are printed
 LARGEST = 30  # number of clusters that are printed, the largest ones, if there are more

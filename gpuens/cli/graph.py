@@ -53,7 +53,7 @@ def graph(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
     from gpuens.io.paths import check_readable
     from gpuens.workflows.graph_consensus import graph_consensus
-    from gpuens.workflows.run import sizes_of
+    from gpuens.workflows.results import cluster_sizes
 
     if args.labels is None and (named := _options_of_labels(args)):
         raise ValueError(f"{named[0]} is for the file of --labels; name this file, or leave {named[0]} out.")
@@ -86,7 +86,7 @@ def graph(args: argparse.Namespace) -> None:
             n_clusterings=found.ensemble.n_clusterings,
             n_base_clusters=found.ensemble.n_clusters,
             n_clusters=found.n_clusters,
-            cluster_sizes=sizes_of(found.labels),
+            cluster_sizes=cluster_sizes(found.labels),
         )
     if not args.quiet:
         from gpuens.runtime.checks import counted
@@ -94,7 +94,7 @@ def graph(args: argparse.Namespace) -> None:
         source = "leiden" if args.labels is None else args.labels
         print(f"{args.edges}: {counted(len(found.labels), 'object')}, {counted(len(found.kept), 'edge')}")
         print(f"{source}: {clusterings_of(found.ensemble)}")
-        print(f"consensus: {clusters_of(sizes_of(found.labels))}; {counted(n_kept, 'edge')} kept")
+        print(f"consensus: {clusters_of(cluster_sizes(found.labels))}; {counted(n_kept, 'edge')} kept")
         print_written(clock, args.output)
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from gpuens.cli.arguments import listed
-from gpuens.workflows.neighbors import EXCLUDED, OF_METHODS, SOURCES, GraphSettings
+from gpuens.cli.graph_settings import EXCLUDED, OF_METHODS, SOURCES, GraphSettings
 
 
 def add_neighbors(parser: argparse.ArgumentParser) -> None:

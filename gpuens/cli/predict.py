@@ -65,9 +65,12 @@ def predict(args: argparse.Namespace) -> None:
     with clock.phase("predict"):
         given, known = _given(args, model, columns)
         labels, beside = _predicted(model, given.take(known))
+    from gpuens.workflows.results import expand
+
     with clock.phase("write"), atomic.recorded(output) as record:
-        found = {name: _of_all(values, known, float("nan")) for name, values in beside.items()}
-        io.write_labels(output, _of_all(labels, known, -1), ids=ids, beside=found)
+        mask = None if known.all() else known
+        evidence = {name: expand(values, mask, float("nan")) for name, values in beside.items()}
+        io.write_labels(output, expand(labels, mask, -1), ids=ids, beside=evidence)
         record |= facts(
             args,
             clock,
@@ -126,17 +129,6 @@ def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
 
     found = model.evidence(given)
     return found.labels, {name: getattr(found.objects, name) for name in BESIDE}
-
-
-def _of_all(values: Any, known: Any, nothing: float) -> Any:
-    """Expand the values of the objects in the mask ``known`` to all objects of the file; others get ``nothing``."""
-    import numpy as np
-
-    if known.all():
-        return values
-    found = np.full(len(known), nothing, dtype=np.result_type(values, type(nothing)))
-    found[known] = values
-    return found
 
 
 def _means(beside: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
+from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, RunResult, check_input
 from gpuens.cli.files import (
     aligned,
     check_beside,
@@ -25,13 +26,12 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.cli.neighbors import add_neighbors, neighbors_of
+from gpuens.cli.graph_settings import GraphSettings, options_with_neighbors
+from gpuens.cli.neighbors import add_neighbors, neighbors_of, option_of
 from gpuens.cli.options import flags, spelled
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
-from gpuens.workflows.neighbors import GraphSettings, options_with_neighbors, potts_of
-from gpuens.workflows.run import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
 OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
@@ -137,11 +137,31 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
-    from gpuens.io import atomic
-    from gpuens.io.paths import check_readable
-    from gpuens.runtime import checks
     from gpuens.runtime import device as devices
+
+    source = _source(args)
+    estimator = _estimator(args, source.neighbors)
+    if args.min_confidence is not None:
+        from gpuens.runtime import checks
+
+        checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
+    device = devices.resolve(estimator.device)
+    consensus = FileConsensus(args.method, estimator, source, _output(args, source, estimator), _as_option)
+    result = _find_and_write(args, consensus, clock, device)
+    if not args.quiet:
+        _print_summary(consensus, result)
+        if args.report:
+            print(f"report: {args.report}")
+        if args.model is not None:
+            print(f"model: {args.model}, for gpuens predict")
+        path = consensus.output.path
+        print_written(clock, path, " (beside the input, as there is no -o)" if args.output is None else "")
+
+
+def _source(args: argparse.Namespace) -> LabelSource:
+    """Return the files to read; raise an error, before any work, if they are missing or do not fit the options."""
+    from gpuens import io
+    from gpuens.io.paths import check_readable
 
     args.labels, *others = args.labels
     neighbors = neighbors_of(args, others)
@@ -149,94 +169,82 @@ def run(args: argparse.Namespace) -> None:
     for option in ("scheduler", "shared_names", "weight_column"):
         if others and getattr(args, option):
             raise ValueError(
-                f"--{option.replace('_', '-')} is for one file; join the files first (gpuens join), or leave it out."
+                f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."
             )
-    apart = (*BESIDE, "min_confidence", "shared_names", "weight_column")
-    chunks = chunks_of(args, args.labels, *apart) if not others and neighbors is None else None
-    kinds = None if chunks is None else io.IN_CHUNKS
-    check_inputs(args.labels, *others, kinds=kinds)
-    beside = [args.features] if args.features else []
+    in_one_piece = (*BESIDE, "min_confidence", "shared_names", "weight_column")
+    chunks = chunks_of(args, args.labels, *in_one_piece) if not others and neighbors is None else None
+    check_inputs(args.labels, *others, kinds=None if chunks is None else io.IN_CHUNKS)
+    reading = {name: value for name, value in reading_of_labels(args).items() if value is not None}
+    reading |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
+    source = LabelSource(
+        args.labels, others, reading, args.features, args.by_position, args.weight_column, neighbors, chunks
+    )
     if neighbors is not None:
         files = neighbors.files(args.labels)
         check_inputs(*(path for name, path in files.items() if name != "graph"))
-        beside += files.values()
-        for path in beside:
+        for path in source.beside:
             check_readable(path)
-    estimator = _estimator(args, neighbors)
-    if args.min_confidence is not None:
-        checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
-    device = devices.resolve(estimator.device)
-    output = args.output
-    if output is None:
-        output = _default_output(args, others, neighbors, in_chunks=chunks is not None)
-    key_added = _key_added(args, others, output)
+    return source
+
+
+def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Output:
+    """Return the file to write; raise an error, before any work, if it or the others cannot be written."""
+    path = _default_output(args, source) if args.output is None else args.output
+    key_added = _key_added(args, source.others, path)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
-            check_beside(f"--{name}", output)
+            check_beside(f"--{name}", path)
     if args.membership and not estimator.gives_membership:
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
     if args.weight_column is not None and (args.report or estimator.needs_features):
-        who = "--report" if args.report else f"method {args.method!r}"
-        raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
-    check_output(output, args.labels, *others, *beside)
+        reader = "--report" if args.report else f"method {args.method!r}"
+        raise ValueError(f"--weight-column is no option of {reader}, where each object counts once; leave it out.")
+    inputs = [args.labels, *source.others, *source.beside]
+    check_output(path, *inputs)
     if args.report:
-        check_page(args.report, args.labels, *others, *beside)
-    if args.model is not None and estimator.gives_names:
-        raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
+        check_page(args.report, *inputs)
     if args.model is not None:
-        check_model(args.model, args.labels, *others, output, *beside)
-    chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
-    chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
-    one = Run(
-        args.labels,
-        args.method,
-        estimator,
-        output,
-        chosen,
-        args.features,
-        chunks,
-        args.evidence,
-        args.membership,
-        key_added,
-        args.report is not None,
-        args.min_confidence,
-        args.weight_column,
-        args.by_position,
-        others,
-        _as_option,
-        neighbors,
-    )
-    about = {} if args.model is None else {"model": args.model}
-    with atomic.recorded(output) as record:
+        if estimator.gives_names:
+            raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
+        check_model(args.model, path, *inputs)
+    return Output(path, args.evidence, args.membership, args.min_confidence, key_added, args.report is not None)
+
+
+def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: Clock, device: str) -> RunResult:
+    """Find the consensus; write the labels first, then what else is asked for."""
+    from gpuens.io import atomic
+
+    output = consensus.output
+    model = {} if args.model is None else {"model": args.model}
+
+    def record_of(result: RunResult) -> dict[str, Any]:
+        return facts(args, clock, device=device, output=output.path, **model, **consensus.facts(result))
+
+    with atomic.recorded(output.path) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
         with options_in_advice():
-            done = one.carry_out(clock, announce)
-        record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
+            result = consensus.find(clock, announce)
+        record |= record_of(result)
     if args.report:
         Path(args.report).unlink(missing_ok=True)  # the page of an earlier run describes other labels
-    with labels_kept(output):
-        if one.has_more:
-            with atomic.recorded(output) as record:
-                done = one.complete(done, clock)
-                record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
+    with labels_kept(output.path):
+        if output.has_more:
+            with atomic.recorded(output.path) as record:
+                result = consensus.complete(result, clock)
+                record |= record_of(result)
         if args.model is not None:
             with clock.phase("model"):
-                estimator.save(args.model)
+                consensus.estimator.save(args.model)
         if args.report:
             from gpuens.report import of_fit
 
+            title = f"Consensus of {consensus.source}"
             with clock.phase("report"):
-                write_page(args.report, lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
-            atomic.write_record(atomic.record_of(output), record | {"report": args.report, **clock.spent()})
-    if not args.quiet:
-        _print_summary(one, done)
-        if args.report:
-            print(f"report: {args.report}")
-        if args.model is not None:
-            print(f"model: {args.model}, for gpuens predict")
-        print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
+                write_page(args.report, lambda: of_fit(title, consensus.estimator, record, result.ids))
+            atomic.write_record(atomic.record_of(output.path), record | {"report": args.report, **clock.spent()})
+    return result
 
 
 def _as_option(setting: str, value: str) -> str:
@@ -253,46 +261,42 @@ def options_in_advice() -> Iterator[None]:
         raise
 
 
-def _print_summary(one: Run, done: Done) -> None:
+def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
     from gpuens.runtime.checks import counted
+    from gpuens.workflows.results import potts_of
 
-    estimator, ensemble, sizes, columns = one.estimator, done.ensemble, done.sizes, one.columns(done)
-    rows = counted(estimator.reduction_.n_representatives, "distinct label row" if one.is_exact else "clustered row")
-    print(
-        f"{one.inputs}: {counted(sum(sizes), 'object')}, {clusterings_of(ensemble)}"
-        f"{f', {rows}' if done.graph is None else ''}"
-    )
-    if done.read is not None and done.read.form:
-        print(f"read as: {done.read.form}")
+    source, estimator, ensemble, columns = consensus.source, consensus.estimator, result.ensemble, result.columns
+    row = "distinct label row" if consensus.is_exact else "clustered row"
+    rows = f", {counted(estimator.reduction_.n_representatives, row)}" if result.graph is None else ""
+    print(f"{source}: {counted(sum(result.sizes), 'object')}, {clusterings_of(ensemble)}{rows}")
+    if result.file is not None and result.file.form:
+        print(f"read as: {result.file.form}")
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
-    if (title := getattr(done.ids, "name", None)) is not None:
+    if (title := getattr(result.ids, "name", None)) is not None:
         print(f"names: {str(title)!r}")
-    if done.n_unlabelled:
-        print(f"unlabelled: {counted(done.n_unlabelled, 'object')}, left out and -1 in the output")
+    if result.n_unlabelled:
+        print(f"unlabelled: {counted(result.n_unlabelled, 'object')}, left out and -1 in the output")
     if estimator.gives_names:
-        _print_votes(estimator, sizes)
+        _print_votes(estimator, result.sizes)
     else:
-        print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
-    if done.graph is not None:
-        sizes_of_graph = f"{counted(done.graph.n_edges, 'edge')}, {counted(done.graph.n_components, 'component')}"
-        print(f"neighbours: {sizes_of_graph}")
+        print(f"{type(estimator).__name__}: {clusters_of(result.sizes)}")
+    if (graph := result.graph) is not None:
+        print(f"neighbours: {counted(graph.n_edges, 'edge')}, {counted(graph.n_components, 'component')}")
     if potts := potts_of(estimator):
         n_effective = f"{potts['effective_members']:.1f} of {counted(ensemble.n_clusterings, 'clustering')}"
         print(f"potts: {potts['potts']:.2f}; effective members: {n_effective}")
     if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
         print(f"number of clusters: {suggestion.reason()}")
-    if done.weights is not None:
-        weights = one.cluster_weights(done)
-        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")
-    if done.n_doubtful is not None:
-        print(
-            f"doubtful: {counted(done.n_doubtful, 'object')} with confidence below "
-            f"{one.min_confidence:g}, without a label"
-        )
-    if done.evidence:
-        shown = {"certainty": done.evidence["certainty"], "agreement with the clusterings": done.evidence["anmi"]}
-        print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
+    if result.weights is not None:
+        weights = consensus.cluster_weights(result)
+        print(f"weights by {source.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")
+    if result.n_doubtful is not None:
+        doubtful = f"{counted(result.n_doubtful, 'object')} with confidence below {consensus.output.min_confidence:g}"
+        print(f"doubtful: {doubtful}, without a label")
+    if result.evidence:
+        means = {"certainty": result.evidence["certainty"], "agreement with the clusterings": result.evidence["anmi"]}
+        print("evidence: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items() if value is not None))
 
 
 def _print_votes(estimator: Any, sizes: list[int]) -> None:
@@ -301,22 +305,22 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
 
     from gpuens.runtime.checks import counted
 
-    named = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
-    shown = [f"{name} {size:,}" for name, size in named.items()]
+    size_of = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
+    clusters = [f"{name} {size:,}" for name, size in size_of.items()]
     print(
         f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
-        f"{', '.join(shown[:8])}{' …' * (len(shown) > 8)}"
+        f"{', '.join(clusters[:8])}{' …' * (len(clusters) > 8)}"
     )
     ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
     print(
         f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); without an answer: "
         f"{estimator.n_unanswered_:,} (unknown)"
     )
-    found = estimator.agreement_
-    order = sorted(range(len(found.classes)), key=lambda c: -named.get(str(found.classes[c]), 0))[:MOST_NAMES]
-    shares = np.column_stack([found.overall, found.with_consensus[:, order]])
-    head = ["agreement", "all", *(str(found.classes[c]) for c in order)]
-    lines = [[str(name), *map(_share, row)] for name, row in zip(found.annotators, shares.tolist(), strict=True)]
+    agreement, classes = estimator.agreement_, list(map(str, estimator.agreement_.classes))
+    order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
+    shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
+    head = ["agreement", "all", *(classes[c] for c in order)]
+    lines = [[str(name), *map(_share, row)] for name, row in zip(agreement.annotators, shares.tolist(), strict=True)]
     print(aligned([head, *lines[:MOST_ANNOTATORS]]))
     if len(lines) > MOST_ANNOTATORS:
         print(f"… and {len(lines) - MOST_ANNOTATORS} more")
@@ -350,10 +354,10 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
         args.method = args.method or METHOD_OF_DOMAINS
-        own = spelled(options_with_neighbors(args.method))
-        estimator = made_with_neighbors(args.method, args.n_clusters, _parameters(args, own))
+        options = spelled(options_with_neighbors(args.method))
+        estimator = made_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
     of_input = {"features": args.features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
-    check(estimator, args.method, **of_input, spelled="--{}".format)
+    check_input(estimator, args.method, **of_input, spelled=option_of)
     return estimator
 
 
@@ -375,28 +379,28 @@ def _class_of(args: argparse.Namespace) -> Any:
     return REGISTRY.load(args.method)
 
 
-def _parameters(args: argparse.Namespace, own: Mapping[str, Option], needs_features: bool = False) -> dict[str, Any]:
-    """Return the parameters of the method that options set; raise an error for options that the method lacks.
+def _parameters(
+    args: argparse.Namespace, options: Mapping[str, Option], needs_features: bool = False
+) -> dict[str, Any]:
+    """Return the parameters of the method that the command line sets; raise an error for options that it lacks.
 
-    ``own`` are its options. If it ``needs_features``, the error names their option, too.
+    ``options`` are those of the method. If it ``needs_features``, the error names their option, too.
     """
     from gpuens.runtime import checks
 
-    given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
-    given = {flag: value for flag, value in given.items() if value is not None}
-    if "--seed" not in own:  # a method without randomness ignores the seed, but the seed must be valid
-        checks.make_generator(given.pop("--seed", None))
-    for flag in (*given, *args.of_method):
-        if flag not in own:
-            has = [*own, *["--features"] * needs_features]
-            raise ValueError(f"{flag} is no option of method {args.method!r}; its options are {', '.join(has)}.")
-    given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
-    return {own[flag].name: value for flag, value in given.items()}
+    values = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
+    values = {flag: value for flag, value in values.items() if value is not None}
+    if "--seed" not in options:  # a method without randomness ignores the seed, but the seed must be valid
+        checks.make_generator(values.pop("--seed", None))
+    for flag in (*values, *args.of_method):
+        if flag not in options:
+            names = [*options, *["--features"] * needs_features]
+            raise ValueError(f"{flag} is no option of method {args.method!r}; its options are {', '.join(names)}.")
+    values |= {flag: options[flag].read(text or "", flag) for flag, text in args.of_method.items()}
+    return {options[flag].name: value for flag, value in values.items()}
 
 
-def _default_output(
-    args: argparse.Namespace, others: Sequence[str], neighbors: GraphSettings | None, *, in_chunks: bool
-) -> str:
+def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
     """Return the default output file, such as s.csv.lwgp.csv for s.csv and method "lwgp".
 
     The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs. With other files beside
@@ -406,8 +410,8 @@ def _default_output(
     from gpuens.io.paths import without_slash
 
     numbers = any(getattr(args, name) for name in BESIDE)
-    kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
-    how = f"{'.joined' if others else ''}{'' if neighbors is None else '.neighbors'}"
+    kind = kind_like(args.labels, in_chunks=source.chunks is not None, numbers=numbers)
+    how = f"{'.joined' if source.others else ''}{'' if source.neighbors is None else '.neighbors'}"
     return f"{without_slash(args.labels)}{how}.{args.method}{kind}"
 
 

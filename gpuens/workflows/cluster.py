@@ -15,7 +15,6 @@ from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, home_of
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
     from gpuens.methods.base import Method
@@ -233,37 +232,23 @@ def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
 
 
 def check(
-    n_clusters: int | None,
-    *,
-    method: str,
-    kind: str,
-    n_clusterings: int | None,
-    scale: str,
-    resume: Any,
-    scheduler: str | None = None,
-) -> None:
-    """Raise an error, before any work, for parameters of `cluster` that are invalid whatever the features are.
-
-    If ``scheduler`` is given, the features are in chunks.
-    """
+    n_clusters: int | None, *, method: str, kind: str, n_clusterings: int | None, scale: str, resume: Any
+) -> "Method":
+    """Return the unfitted estimator; refuse parameters of `cluster` that are invalid whatever the features are."""
     from gpuens.workflows.compare import default_estimator
 
     generate.of_kind(kind)
     checks.check_choice(scale, "scale", SCALES)
     if resume is not None and kind not in BY_LANDMARKS:
         raise ValueError(f"resume={os.fspath(resume)!r} is for kind='mixed' and kind='landmark'; leave it out.")
-    if scheduler is not None and kind not in BY_LANDMARKS:
-        raise ValueError(
-            f"scheduler={scheduler} is for work in chunks, but kind={kind!r} needs features in one piece; take "
-            "kind='mixed', or leave scheduler out."
-        )
     if n_clusterings is not None and kind == "leiden":
         raise ValueError(
             f"n_clusterings={checks.shown(n_clusterings)} is not for kind='leiden', whose clusterings are its "
             "resolutions × seeds; leave it out."
         )
     estimator = default_estimator(method, n_clusters, 0, "auto")
-    runs.check(estimator, method, features=estimator.needs_features or None, scheduler=scheduler)
+    estimator._checked()
+    return estimator
 
 
 def _n_objects(X: Any) -> float:

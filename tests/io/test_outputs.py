@@ -13,7 +13,7 @@ from conftest import refused, structured_labels
 
 from gpuens import batch, cli, evidence, io, report
 from gpuens.methods import EM, LWGP
-from gpuens.workflows import run as runs
+from gpuens.workflows import results
 
 LABELS, TRUTH = structured_labels(60, 6, 3, seed=0)
 NEW = np.arange(60) % 3
@@ -276,7 +276,7 @@ TOO_LARGE = MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may
 @pytest.fixture
 def nothing_after_labels(monkeypatch):
     """Return a function that makes evidence, memberships and pages fail."""
-    results_of = runs.results_of
+    results_of = results.results_of
 
     def put(error=TOO_LARGE):
         def fail(*_, **__):
@@ -285,7 +285,7 @@ def nothing_after_labels(monkeypatch):
         def labels_alone(estimator, labelled, evidence=False, membership=False, *_):
             return fail() if evidence or membership else results_of(estimator, labelled)
 
-        monkeypatch.setattr(runs, "results_of", labels_alone)
+        monkeypatch.setattr(results, "results_of", labels_alone)
         monkeypatch.setattr(report, "of_fit", fail)
 
     return put

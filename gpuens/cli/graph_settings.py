@@ -1,6 +1,5 @@
 """The neighbours of the objects of a label file: the settings that name them, and their graph, read from files."""
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -203,6 +202,11 @@ class GraphSettings(NamedTuple):
             )
         return graph if read.labelled is None else graph.subgraph(read.labelled)
 
+    def facts(self, graph: "Graph") -> dict[str, Any]:
+        """Return the entry of the record about the graph of a run."""
+        sizes = {"n_objects": graph.n_objects, "n_edges": graph.n_edges, "n_components": graph.n_components}
+        return {"graph": {"from": self.chosen, **sizes}}
+
 
 def options_with_neighbors(method: str) -> "dict[str, Option]":
     """Return the parameters of a method for objects with neighbours, by name.
@@ -213,20 +217,8 @@ def options_with_neighbors(method: str) -> "dict[str, Option]":
     from gpuens.methods.spatial import Spatial
     from gpuens.runtime.options import options
 
-    found = {**options(REGISTRY.load(method)), **({} if method in CONNECTED else options(Spatial))}
-    return {name: option for name, option in found.items() if name not in ("method", "reduction")}
-
-
-def facts_of(settings: GraphSettings, graph: "Graph") -> dict[str, Any]:
-    """Return the entry of the record about the graph of a run."""
-    sizes = {"n_objects": graph.n_objects, "n_edges": graph.n_edges, "n_components": graph.n_components}
-    return {"graph": {"from": settings.chosen, **sizes}}
-
-
-def potts_of(estimator: Any) -> dict[str, float]:
-    """Return the entries of the record about the Potts prior of `gpuens.Spatial`; {} for fits without one."""
-    found = {name: getattr(estimator, f"{name}_", None) for name in ("potts", "effective_members")}
-    return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+    of_method = {**options(REGISTRY.load(method)), **({} if method in CONNECTED else options(Spatial))}
+    return {name: option for name, option in of_method.items() if name not in ("method", "reduction")}
 
 
 def _places_of_cells(path: str) -> Any:

@@ -1,0 +1,386 @@
+"""The consensus of clusterings in files: read them, fit an estimator, write labels and evidence."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gpuens.cli.chunks import IN_ONE_PIECE, ChunkSettings
+from gpuens.cli.graph_settings import GraphSettings
+from gpuens.runtime.record import TIES, Clock
+
+EVIDENCE = "computing the evidence for each object"  # text that the progress display shows
+
+
+def check_input(
+    estimator: Any,
+    method: str,
+    *,
+    features: Any = None,
+    scheduler: Any = None,
+    neighbors: bool = False,
+    spelled: Callable[[str], str] = str,
+) -> None:
+    """Raise an error, before any work, if the estimator lacks features, does not use them, or cannot work in chunks.
+
+    With ``neighbors``, raise an error if it cannot use them. ``spelled`` converts the name of a setting to the form in
+    which the user gave it, such as a command-line option.
+    """
+    if neighbors:
+        from gpuens.methods.base import refuse_graph
+        from gpuens.methods.registered import CONNECTED
+
+        parts = estimator._checked()
+        if method in CONNECTED:
+            refuse_graph(parts, type(estimator).__name__, None, None)
+        return
+    if features is not None and not estimator.needs_features:
+        raise ValueError(
+            f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
+        )
+    if estimator.needs_features and features is None:
+        raise ValueError(
+            f"{spelled('features')} is needed, because method {method!r} compares the objects by features; name a file."
+        )
+    if estimator.needs_features and scheduler is not None:
+        raise ValueError(
+            f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
+            "object with all others; leave it out."
+        )
+    estimator._checked()
+
+
+class RunResult(NamedTuple):
+    """The ensemble and the result of a run."""
+
+    # ensemble of the labels; if the labels were read in chunks, ensemble of the core groups of objects
+    ensemble: Any
+    sizes: list[int]  # number of objects in each cluster of the consensus
+    evidence: dict[str, float] | None = None
+    n_doubtful: int | None = None  # number of objects whose confidence is below the least confidence, if there is one
+    ids: Any = None  # names of the objects that have labels
+    weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
+    file: Any = None  # the `io.LabelFile`; None if it was read in chunks
+    graph: Any = None  # the `gpuens.Graph` of the neighbours of the objects; None without neighbours
+
+    @property
+    def n_unlabelled(self) -> int:
+        """The number of objects that were left out because they have no label."""
+        labelled = None if self.file is None else self.file.labelled
+        return 0 if labelled is None else int((~labelled).sum())
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the clusterings, or [] if they have no names."""
+        return [name for name in self.ensemble.names if isinstance(name, str)]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """The files with the clusterings and with further data of the objects, and how to read them."""
+
+    labels: str  # path of the label file
+    others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
+    reading: dict[str, Any] = field(default_factory=dict)  # further arguments for `io.read_label_file`
+    features: str | None = None
+    by_position: bool = False  # whether features are in the order of the labels, whatever the names of the objects
+    weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
+    neighbors: GraphSettings | None = None  # the graph of the objects, which names no file in chunks
+    chunks: ChunkSettings | None = None
+
+    def __str__(self) -> str:
+        return f"{self.labels} and {len(self.others)} more" if self.others else self.labels
+
+    @property
+    def beside(self) -> list[str]:
+        """The files and data sets beside the label files."""
+        features = [self.features] if self.features else []
+        return features + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
+
+    def read(self, shared_names: bool) -> Any:
+        """Read the clusterings as an `io.LabelFile`, without the columns of weights and of places."""
+        from gpuens import io
+
+        if self.others:
+            return io.read_joined([self.labels, *self.others], **self.reading)
+        # objects without an answer become unknown, and words for no answer are those of the estimator
+        words: dict[str, Any] = {"missing": [], "shared_names": True} if shared_names else {}
+        columns = [] if self.neighbors is None else self.neighbors.columns_of(self.labels)
+        columns += [] if self.weight_column is None else [self.weight_column]
+        grid = {} if self.neighbors is None or self.neighbors.shape is None else {"grid": self.neighbors.shape}
+        excluded = {"exclude": [*(self.reading.get("exclude") or []), *columns]} if columns else {}
+        return io.read_label_file(self.labels, **words | self.reading | excluded | grid)
+
+    def read_weights(self) -> Any:
+        """Read the weights of all objects of the file, as an array of numbers."""
+        import numpy as np
+
+        from gpuens import io
+        from gpuens.runtime.checks import gist
+
+        reading = {name: self.reading[name] for name in ("key", "sep", "header") if name in self.reading}
+        must = f"--weight-column={self.weight_column} must name one column of numbers, the weights of the objects"
+        try:
+            columns = io.read_columns(self.labels, columns=[self.weight_column], **reading)
+        except ValueError as error:
+            raise ValueError(f"{must}; correct it ({gist(error)}).") from error
+        weights = [np.asarray(column) for column in columns.values()]
+        if len(weights) != 1 or weights[0].dtype.kind not in "iuf":
+            raise ValueError(f"{must}; correct it.")
+        return weights[0]
+
+
+@dataclass(frozen=True)
+class Output:
+    """The file to write, and what it holds beside the labels."""
+
+    path: str
+    evidence: bool = False  # certainty, confidence and margin of each object
+    membership: bool = False  # memberships of each object
+    min_confidence: float | None = None  # the least confidence of a label
+    # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
+    key_added: str | None = None
+    report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+
+    @property
+    def needs_evidence(self) -> bool:
+        return self.evidence or self.min_confidence is not None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the output holds more than the labels, which `FileConsensus.complete` adds.
+
+        The labels alone are written first, so that they are kept if this fails.
+        """
+        return self.key_added is None and (self.needs_evidence or self.membership)
+
+
+@dataclass
+class FileConsensus:
+    """A consensus of clusterings in files: the files to read, the estimator to fit and the output to write."""
+
+    method: str
+    estimator: Any
+    source: LabelSource
+    output: Output
+    # function that writes a setting and its value as the user would, such as a command-line option
+    written: Callable[[str, str], str] = "{}={!r}".format
+
+    def find(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> RunResult:
+        """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
+
+        ``announce`` is called with the plan of a run in chunks.
+        """
+        if self.source.chunks is not None:
+            return self._find_in_chunks(self.source.chunks, clock, announce)
+        result, beside = self._read(clock)
+        output, ensemble = self.output, result.ensemble
+        if (output.needs_evidence or output.report) and self.estimator.n_clusters is not None:
+            from gpuens.evidence.overlaps import check_overlaps
+
+            with clock.phase("fit"):
+                n_labels = ensemble.n_objects * ensemble.n_clusterings
+                check_overlaps(n_labels, ensemble.n_clusters, self.estimator.n_clusters)
+        from gpuens.workflows import results
+
+        with clock.phase("fit", f"fitting {self.method} to {ensemble.n_objects:,} objects"):
+            self.estimator.fit(ensemble, **beside)
+        result = result._replace(sizes=results.cluster_sizes(self.estimator._clusters))
+        if output.key_added is None:
+            return self._write(result, results.results_of(self.estimator, result.file.labelled), clock)
+        return self._write_copy(result, output.key_added, clock)
+
+    def complete(self, result: RunResult, clock: Clock) -> RunResult:
+        """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
+        from gpuens.workflows import results
+
+        output = self.output
+        with clock.phase("evidence", EVIDENCE) if output.needs_evidence else nullcontext():
+            more = output.evidence, output.membership, output.min_confidence, result.weights
+            fit_results = results.results_of(self.estimator, result.file.labelled, *more)
+        return self._write(result, fit_results, clock)
+
+    def refuse_beyond_memory(self) -> None:
+        """Raise MemoryError, before the labels are read, if the run would certainly exceed the memory budget."""
+        from gpuens.io.shapes import label_shape
+        from gpuens.methods.forecast import refuse_beyond_memory
+
+        source = self.source
+        if source.chunks is not None or source.others or source.neighbors is not None:
+            return
+        shape = label_shape(source.labels, **source.reading)  # a column of weights counts as a clustering
+        if shape is not None:
+            features = source.features is not None
+            refuse_beyond_memory(self.estimator, shape, self.method, self._remedies, features=features)
+
+    @property
+    def _remedies(self) -> dict[str, str]:
+        """The settings of this run that reduce its memory, as the user would write them."""
+        from gpuens.io.kinds import IN_CHUNKS
+        from gpuens.methods.forecast import SAMPLE
+
+        source, output = self.source, self.output
+        remedies = {"reduction": f"work on a sample, {self.written('reduction', SAMPLE)}"}
+        in_one_piece = output.evidence or output.membership or source.features or source.weight_column is not None
+        in_one_piece = in_one_piece or any(source.reading.get(name) not in (None, False) for name in IN_ONE_PIECE)
+        if source.labels.lower().endswith(IN_CHUNKS) and not in_one_piece:
+            remedies["scheduler"] = f"read the labels in chunks, {self.written('scheduler', 'threads')}"
+        return remedies
+
+    def _read(self, clock: Clock) -> tuple[RunResult, dict[str, Any]]:
+        """Read all files; return the input as a result without sizes, and the further arguments of the fit."""
+        from gpuens import datasets
+        from gpuens.io import annotated
+
+        source, beside = self.source, {}
+        with clock.phase("read", f"reading {source}"):
+            self.refuse_beyond_memory()
+            weights = None if source.weight_column is None else source.read_weights()
+            neighbors = source.neighbors
+            places = None if neighbors is None else neighbors.read(source.labels, source.reading)
+            file = source.read(self.estimator.gives_names)
+            if weights is not None:
+                weights = weights if file.labelled is None else weights[file.labelled]
+                self._refuse_fractions(weights, file.ensemble.n_clusterings)
+                beside["sample_weight"] = weights
+            key = self.output.key_added
+            index = None if key is None else annotated.read_index_name(source.labels)
+            if source.features is not None:
+                beside["features"] = datasets.load_beside(
+                    source.labels, file.ids, source.features, by_position=source.by_position
+                ).X
+            if neighbors is not None:
+                graph = neighbors.graph_of(places, source.labels, file, by_position=source.by_position)
+                self._refuse_without_edges(graph)
+                beside["graph"] = graph
+        if key is not None:
+            annotated.check_key(key, file.ensemble.names, index)
+        ids = file.ids if file.ids is None or file.labelled is None else file.ids[file.labelled]
+        result = RunResult(file.ensemble, [], ids=ids, weights=weights, file=file, graph=beside.get("graph"))
+        return result, beside
+
+    def _refuse_without_edges(self, graph: Any) -> None:
+        """Raise an error, before the fit, if memberships are needed, which a graph without edges does not give."""
+        if self.output.membership and not graph.n_edges:
+            raise ValueError(
+                "--membership needs neighbours, but the graph of the objects has no edges; correct the graph, or leave "
+                "--membership out."
+            )
+
+    def _refuse_fractions(self, weights: Any, n_clusterings: int) -> None:
+        """Raise an error, before the fit, if evidence is needed and weights have fractions."""
+        from gpuens.labels.weights import copies_of
+
+        if self.output.needs_evidence and not copies_of(weights, len(weights), n_clusterings).whole:
+            option = "--evidence" if self.output.evidence else "--min-confidence"
+            raise ValueError(
+                f"{option} needs whole numbers as weights, but column {self.source.weight_column!r} has fractions; "
+                f"round them, or leave {option} out."
+            )
+
+    def _write(self, result: RunResult, fit_results: Any, clock: Clock) -> RunResult:
+        from gpuens import io
+
+        with clock.phase("write", f"writing {self.output.path}"):
+            io.write_labels(self.output.path, fit_results.labels, ids=result.file.ids, beside=fit_results.beside)
+        return result._replace(evidence=fit_results.evidence, n_doubtful=fit_results.n_doubtful)
+
+    def _write_copy(self, result: RunResult, key: str, clock: Clock) -> RunResult:
+        """Write a copy of the h5ad input file with labels and evidence."""
+        from gpuens.io import annotated
+        from gpuens.workflows import results
+
+        with clock.phase("evidence", EVIDENCE):
+            fit_results = results.all_results_of(
+                self.estimator, result.file.labelled, self.output.min_confidence, result.weights
+            )
+        with clock.phase("write", f"writing {self.output.path}"):
+            neighbors = {} if self.source.neighbors is None else self.source.neighbors.chosen
+            entries = results.annotated_entries(
+                key, fit_results, self.method, self.estimator, result.ensemble.names, neighbors
+            )
+            annotated.write_copy(self.output.path, self.source.labels, entries)
+        return result._replace(evidence=fit_results.evidence, n_doubtful=fit_results.n_doubtful)
+
+    def _find_in_chunks(self, chunks: ChunkSettings, clock: Clock, announce: Callable[[str], None]) -> RunResult:
+        from gpuens.distributed import fit, plan, read_labels, write_labels
+
+        path, estimator = self.source.labels, self.estimator
+        given = self.source.reading
+        reading = {name: given[name] for name in ("columns", "exclude", "missing") if name in given}
+        with chunks.connected() as client:
+            with clock.phase("plan", f"planning the work on {path}"):
+                labels = chunks.placed(read_labels(path, chunk_rows=chunks.rows, **reading))
+                announce(f"plan: {plan(labels, estimator, client=client, every_column=True)}")
+            with clock.phase("fit", f"fitting {self.method} in chunks"):
+                fit(estimator, labels, client=client, every_column=True)
+            self._warn_of_equal_clusterings()
+            with clock.phase("write", f"writing {self.output.path}"):
+                counts = write_labels(self.output.path, estimator.labels_, client=client)
+        return RunResult(estimator.reduction_.ensemble, counts.tolist())
+
+    def _warn_of_equal_clusterings(self) -> None:
+        """Warn about clusterings that have equal clusters in all core groups, and therefore for all objects."""
+        import numpy as np
+
+        from gpuens.labels.odd_columns import warn_of_equal_clusterings
+
+        if self.is_exact and "columns" not in self.source.reading:
+            reduction = self.estimator.reduction_
+            groups, n = reduction.ensemble, int(reduction.counts.sum())
+            path = f"path {self.source.labels!r}"
+            warn_of_equal_clusterings(groups.codes, np.diff(groups.offsets), groups.names, path, n_objects=n)
+
+    def facts(self, result: RunResult) -> dict[str, Any]:
+        """Return the facts that the record of the run contains, except versions, times and memory."""
+        from gpuens.workflows.results import potts_of, suggestion_facts, vote_facts
+
+        source, estimator, ensemble = self.source, self.estimator, result.ensemble
+        facts = {
+            "method": self.method,
+            "parameters": estimator.get_params(),
+            "input": [source.labels, *source.others] if source.others else source.labels,
+            "features": source.features or None,
+            "n_neighbors": getattr(estimator, "n_neighbors_", None),
+            "n_objects": sum(result.sizes),
+            "form": (result.file is not None and result.file.form) or None,
+            "n_unlabelled": result.n_unlabelled or None,
+            "n_clusterings": ensemble.n_clusterings,
+            "columns": result.columns or None,
+            "n_base_clusters": ensemble.n_clusters,
+        }
+        facts = {name: value for name, value in facts.items() if value is not None}
+        if result.graph is None:
+            facts["n_core_groups" if self.is_exact else "n_rows"] = estimator.reduction_.n_representatives
+        facts |= {"n_clusters": estimator.n_clusters_, **suggestion_facts(estimator)}
+        if source.neighbors is not None:
+            facts |= source.neighbors.facts(result.graph)
+        facts |= {**potts_of(estimator), "cluster_sizes": result.sizes}
+        if result.weights is not None:
+            facts |= {"weight_column": source.weight_column, "weight_unit": estimator.weight_unit_}
+            facts["cluster_weights"] = self.cluster_weights(result)
+        facts["ties"] = TIES
+        if result.evidence:
+            facts["evidence"] = result.evidence
+        if result.n_doubtful is not None:
+            facts |= {"min_confidence": self.output.min_confidence, "n_doubtful": result.n_doubtful}
+        if estimator.gives_names:
+            facts |= vote_facts(estimator)
+        return facts | ({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {})
+
+    def cluster_weights(self, result: RunResult) -> list[float]:
+        """Return the summed weights of the objects in each cluster, in the order of ``result.sizes``."""
+        import numpy as np
+
+        from gpuens.runtime.device import to_host
+
+        labels = to_host(self.estimator.labels_)
+        sums = np.zeros(labels.max() + 1, dtype=result.weights.dtype.kind + "8")  # whole numbers of any size are exact
+        np.add.at(sums, labels, result.weights)
+        weights: list[float] = sums.tolist()
+        return weights
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the run clustered core groups of objects, which gives the same result as all objects."""
+        return self.estimator.reduction in (None, "core-groups")
