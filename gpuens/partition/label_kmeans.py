@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpuens.kmeans.plus_plus import n_trials
 from gpuens.labels.incidence import label_weights, screen_units
 from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
@@ -274,11 +275,6 @@ def _lloyd(
         if ends:
             return clusters, n_iter, True
     return clusters, max_iter, False
-
-
-def n_trials(n_clusters: int) -> int:
-    """Return the number of rows drawn in each step of k-means++ after the first step; only the best row is kept."""
-    return 2 + int(np.log(n_clusters))
 
 
 @dataclass(frozen=True)

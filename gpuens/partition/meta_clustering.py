@@ -17,8 +17,8 @@ import numpy as np
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import OrderedColumns, Partition, Partitioner, label_in_steps, shares_of
-from gpuens.partition.metis import graph_fits, metis, why_no_metis
-from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
+from gpuens.partition.metis import check_graph_memory, metis, why_no_metis
+from gpuens.partition.spectral import check_eigenvector_memory, normalized_cut
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
@@ -85,7 +85,7 @@ class MetaClusters(Partitioner):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))
         _check_n_meta_clusters(n_clusters, n_vertices)
-        (graph_fits if self.cut == "metis" else eigenvectors_fit)(n_vertices, n_clusters)
+        (check_graph_memory if self.cut == "metis" else check_eigenvector_memory)(n_vertices, n_clusters)
         if rows.here:
             at_once = min(len(rows), _rows_at_once(n_clusters, rows.device))
             checks.check_memory(

@@ -117,7 +117,7 @@ def metis(
         return np.arange(n)
     sparse = hasattr(similarities, "tocoo")
     n_edges = similarities.nnz if sparse else n * n
-    graph_fits(n, n_parts, n_edges if sparse else None)
+    check_graph_memory(n, n_parts, n_edges if sparse else None)
     if (why := why_no_metis()) is not None:
         raise ImportError(why)
     import pymetis
@@ -181,7 +181,7 @@ class METIS(Partitioner):
         return why_no_metis()
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(len(rows), n_clusters)
+        check_graph_memory(len(rows), n_clusters)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         return Partition.of_labels(self._cut(similarity.pair_sums(rows), rows.counts, n_clusters))
@@ -212,7 +212,7 @@ class NearestMETIS(METIS):
         checks.check_integer(self.neighbors, "neighbors", minimum=1, maximum=MOST_LISTED)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(len(rows), n_clusters, 2 * int(self.neighbors) * len(rows))
+        check_graph_memory(len(rows), n_clusters, 2 * int(self.neighbors) * len(rows))
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import coo_array
@@ -239,7 +239,7 @@ class BipartiteMETIS(METIS):
     bytes_each_pair = 0
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(rows.n_rows + rows.n_clusters, n_clusters, 2 * rows.n_rows * rows.n_clusterings)
+        check_graph_memory(rows.n_rows + rows.n_clusters, n_clusters, 2 * rows.n_rows * rows.n_clusterings)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import block_array
@@ -271,7 +271,7 @@ def why_no_metis() -> str | None:
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
+def check_graph_memory(n: int, n_parts: int, n_edges: int | None = None) -> None:
     """Raise MemoryError, before any edge is computed, if a graph of n vertices does not fit in memory.
 
     ``n_edges`` counts each edge in both directions; None is a complete graph.

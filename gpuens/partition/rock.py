@@ -82,7 +82,7 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     theta = check_theta(theta)
     sizes = check_vertex_weights(sizes)
     n_objects = int(sizes.sum())
-    links_fit(n, n_objects)
+    check_link_memory(n, n_objects)
     power = 1 + 2 * (1 - theta) / (1 + theta)
     n_powers = n_objects + 1 if n_objects < TABLE else 0
     powers = np.fromiter((math.pow(size, power) for size in range(n_powers)), np.float64, n_powers), power
@@ -118,7 +118,7 @@ class ROCK(Partitioner):
             check_theta(self.threshold)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        links_fit(len(rows), rows.n_objects)
+        check_link_memory(len(rows), rows.n_objects)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         threshold = self.threshold
@@ -140,7 +140,7 @@ def check_theta(theta: Any) -> float:
     return number
 
 
-def links_fit(n_rows: int, n_objects: int) -> None:
+def check_link_memory(n_rows: int, n_objects: int) -> None:
     """Raise MemoryError, before neighbours are searched, if the links of these rows do not fit in memory."""
     checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + (n_objects if n_objects < TABLE else 0)),

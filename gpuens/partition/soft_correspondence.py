@@ -213,7 +213,7 @@ def soft_correspondence(
     ([0, 0, 1, 1, 2, 2], [1, 2, 0])
     """
     ensemble, rng = SoftEnsemble.of(rows.ensemble), checks.make_generator(random_state)
-    _tables_fit(ensemble, n_clusters)
+    _check_table_memory(ensemble, n_clusters)
     with devices.library_threads(1):  # because sums by several threads could differ
         problem = Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = first_tables(problem, init, n_init, rng)
@@ -226,7 +226,7 @@ def soft_correspondence(
     return Correspondence(np.concatenate(labels), table, ensemble.split(table), np.array(objective), converged)
 
 
-def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
+def _check_table_memory(ensemble: SoftEnsemble, n_clusters: int) -> None:
     """Raise MemoryError if the correspondences do not fit the memory budget."""
     soft = np.diff(ensemble.soft_offsets)
     checks.check_memory(

@@ -96,7 +96,7 @@ class NormalizedCut(Spectral):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
-        eigenvectors_fit(len(rows), n_clusters, "distinct label rows", instead)
+        check_eigenvector_memory(len(rows), n_clusters, "distinct label rows", instead)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         matrix, counts = similarity.tile(rows, 0, len(rows)), np.ones(len(rows), dtype=np.int64)
@@ -151,7 +151,7 @@ def normalized_cut(
     [0, 1, 0, 1]
     """
     matrix = similarities(0, len(weights)) if callable(similarities) else similarities
-    eigenvectors_fit(len(matrix), n_parts)
+    check_eigenvector_memory(len(matrix), n_parts)
     rng, ones = checks.make_generator(random_state), np.ones(len(matrix), dtype=np.int64)
     return kmeans(_points(matrix.copy(), n_parts), ones, n_parts, n_init, rng, "cpu").labels
 
@@ -166,7 +166,7 @@ def _points(matrix: np.ndarray, n_dimensions: int) -> np.ndarray:
     return unit_length(vectors)[0]
 
 
-def eigenvectors_fit(
+def check_eigenvector_memory(
     n_vertices: int,
     n_parts: int,
     vertices: str = "clusters",

@@ -87,7 +87,7 @@ class TransferCut(Partitioner):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         if rows.here:
-            _points_fit(rows, n_clusters, self.n_init)
+            _check_point_memory(rows, n_clusters, self.n_init)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         weights, graph = similarity.weights.astype(np.float64), getattr(similarity, "graph", None)
@@ -177,7 +177,7 @@ def transfer_cut(
         sample = rows.draw_for(n_clusters, RESTARTS_ON, rng)
         table, _ = _table(rows, cluster_weights, n_clusters, graph)
         return _cut_in_pieces(rows, sample, table, n_clusters, n_init, rng)
-    _points_fit(rows, n_clusters, n_init)
+    _check_point_memory(rows, n_clusters, n_init)
     table, _ = _table(rows, cluster_weights, n_clusters, graph)
     return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
@@ -223,7 +223,7 @@ def _in_memory(rows: Rows) -> bool:
     return rows.here and rows.device == "cpu"
 
 
-def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
+def _check_point_memory(rows: Rows, n_dimensions: int, n_init: int) -> None:
     """Raise MemoryError if the points of rows, or the eigenvectors or intersections of clusters, do not fit."""
     n_rows, n_clusters = rows.n_rows, rows.n_clusters
     if n_rows <= RESTARTS_ON:

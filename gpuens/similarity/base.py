@@ -233,7 +233,7 @@ class ClusterSimilarity(Similarity):
     def full(self) -> np.ndarray:
         """Return S as a matrix (N_c, N_c), host."""
         n_clusters = int(self.offsets[-1])
-        all_clusters_fit(n_clusters)
+        check_cluster_memory(n_clusters)
         return self.times(np.eye(n_clusters))
 
     @property
@@ -272,13 +272,13 @@ class ClusterSimilarity(Similarity):
 
         N (N_c, N_c) are the intersections of clusters; no pair of objects is visited.
         """
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
         product = self.times(intersections_of(rows, layout="dense").astype(np.float64))
         return float(np.sum(product * product.T)) / self.n_clusterings**2
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return p_cᵀ S p_d / M for clusters c and d, where p_c has the shares of c's objects in all clusters."""
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
@@ -369,7 +369,7 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
     return np.repeat(weights_of_clusterings(weights, rows), np.diff(rows.offsets))
 
 
-def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
+def check_cluster_memory(n_clusters: int, bytes_each_pair: int = 40) -> None:
     """Raise MemoryError if computing a dense matrix of so many clusters would exceed the memory budget."""
     checks.check_memory(
         bytes_each_pair * n_clusters**2,

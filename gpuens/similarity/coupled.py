@@ -48,7 +48,7 @@ class Coupled(Measure):
     learns_by_sums = True
 
     def refuse_too_many(self, rows: Rows) -> None:
-        coupling_fits(rows.offsets, self.weights)
+        check_coupling(rows.offsets, self.weights)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Blocks:
         blocks = coupling(rows, self.weights)
@@ -99,7 +99,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
     If an N_c × N_c table exceeds `SHARE_OF_BUDGET`, each clustering is intersected with all others separately, which
     takes twice as long.
     """
-    shares_of = coupling_fits(rows.offsets, weights)
+    shares_of = check_coupling(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
         layout = "dense" if rows.here and rows.device == "cpu" else "auto"
         shared = intersections_of(rows, layout)
@@ -168,7 +168,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return scaled
 
 
-def coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
+def check_coupling(offsets: np.ndarray, weights: Any) -> np.ndarray:
     """Return the checked λ; raise MemoryError if the coupling of the clusterings does not fit in memory."""
     shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)

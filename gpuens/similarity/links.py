@@ -18,7 +18,7 @@ from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.products import product
-from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
+from gpuens.similarity.base import ClusterSimilarity, Features, Measure, check_cluster_memory
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities
 from gpuens.similarity.full import Full
@@ -64,7 +64,7 @@ class Jaccard(Measure):
     real_weights = True
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterGraph:
         return ClusterGraph(jaccard(rows), rows.offsets)
@@ -109,7 +109,7 @@ class Links(Measure):
         return "blocks" if self.measure == "cts" else "full"
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters, 64 if self.measure == "srs" else 40)
+        check_cluster_memory(rows.n_clusters, 64 if self.measure == "srs" else 40)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterSimilarity:
         self.refuse_too_many(rows)
@@ -164,7 +164,7 @@ def links(
 
 def jaccard(rows: Rows) -> np.ndarray:
     """Return the Jaccard similarity of all clusters (N_c, N_c), float64, host; 0 for clusters without objects."""
-    all_clusters_fit(rows.n_clusters)
+    check_cluster_memory(rows.n_clusters)
     shared = intersections_of(rows, "dense")
     sizes = shared.diagonal()
     return shared / np.maximum(sizes[:, None] + sizes - shared, 1)

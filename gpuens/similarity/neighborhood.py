@@ -23,7 +23,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks
-from gpuens.similarity.coupled import coupling, coupling_fits
+from gpuens.similarity.coupled import check_coupling, coupling
 from gpuens.similarity.neighborhood_bits import (
     WORD,
     bit_planes,
@@ -62,7 +62,7 @@ class CommonNeighbors(Measure):
         checks.check_fraction(self.threshold, "threshold", "the mean similarity")
 
     def refuse_too_many(self, rows: Rows) -> None:
-        coupling_fits(rows.offsets, self.weights)
+        check_coupling(rows.offsets, self.weights)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
         return Neighborhoods(rows, coupling(rows, self.weights), self.threshold)

@@ -64,7 +64,7 @@ class Propagated(Measure):
 
     def refuse_too_many(self, rows: Rows) -> None:
         _, n_neighbors = self._chosen(rows)
-        _walks_fit(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
+        _check_walk_memory(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "PropagatedRows":
         self.refuse_too_many(rows)
@@ -85,7 +85,7 @@ class PropagatedRows(PairMatrix):
 
     def compute(self) -> np.ndarray:
         links = strongest_links(self.rows, self.n_neighbors)
-        _walks_fit(len(self.rows), links.nnz)  # checked again, because ties add links
+        _check_walk_memory(len(self.rows), links.nnz)  # checked again, because ties add links
         links.data *= self.rows.counts[links.indices]
         return cosines_of_walks(links, self.n_steps)
 
@@ -152,7 +152,7 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     return vstack(link_blocks, format="csr")
 
 
-def _walks_fit(n_rows: int, n_links: int) -> None:
+def _check_walk_memory(n_rows: int, n_links: int) -> None:
     needed = BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links
     checks.check_memory(
         needed,

@@ -19,7 +19,7 @@ from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 from gpuens.runtime.products import gram, product
-from gpuens.similarity.base import Features, Measure, all_clusters_fit
+from gpuens.similarity.base import Features, Measure, check_cluster_memory
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
@@ -73,7 +73,7 @@ class Trajectories(Measure):
         return self.missing == "mean"
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Walked:
         walked = Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)

@@ -11,9 +11,9 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.weights import integer_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
-from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
+from gpuens.partition.linkage.complete import check_pair_memory, complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram, Work, coarsest
-from gpuens.partition.linkage.single import lists_fit, single_linkage
+from gpuens.partition.linkage.single import check_list_memory, single_linkage
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -205,7 +205,7 @@ class SingleLinkage(Linkage):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
         if kind == "diagonal":
-            lists_fit(rows)
+            check_list_memory(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return single_linkage(rows, similarity, work=work)
@@ -223,7 +223,7 @@ class CompleteLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        pairs_fit(rows, "complete")
+        check_pair_memory(rows, "complete")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return complete_linkage(rows, similarity)
@@ -248,7 +248,7 @@ class EvenLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        pairs_fit(rows, "average")
+        check_pair_memory(rows, "average")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return linkage_of_pairs(rows, similarity, "average")

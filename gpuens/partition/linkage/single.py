@@ -30,7 +30,7 @@ def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> 
     return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
 
 
-def lists_fit(rows: Rows) -> None:
+def check_list_memory(rows: Rows) -> None:
     """Raise MemoryError, before work starts, if the lists of single linkage under a diagonal S do not fit."""
     checks.check_memory(
         bytes_needed(rows.codes, rows.n_clusters, n_listed(rows)) + 120 * len(rows),
@@ -43,7 +43,7 @@ def lists_fit(rows: Rows) -> None:
 def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     """Return the dendrogram under a diagonal S."""
     n_rows, device = len(rows), rows.device
-    lists_fit(rows)
+    check_list_memory(rows)
     # the numbers of objects do not change single linkage, and their products with similarities could overflow
     sizes = rows.xp.ones(n_rows, dtype=np.int64)
     index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=device)
