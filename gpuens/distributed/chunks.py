@@ -157,9 +157,9 @@ class Chunks(Tasks):
         if self.kind == "cuda":  # later, a worker that merges pieces holds copies of all of them
             self.places = graph.places_of(self.pieces, self.client)
         self.parts = []  # frees the memory of the workers; Dask computes a lost result again from the labels
-        self.merged_sizes = self.sizes = self._sizes_of(self.merged)
+        self.merged_sizes = self.sizes = self._count_rows(self.merged)
         while True:
-            together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
+            together = _divide_pieces(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
                 copies = 1 if len(together) == 1 else 3  # number of copies of the rows in memory during a merge
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
@@ -170,9 +170,9 @@ class Chunks(Tasks):
                 for piece_range in together
             ]
             self.merged = self.persist(tasks, "core groups")
-            self.merged_sizes = self._sizes_of(self.merged)
+            self.merged_sizes = self._count_rows(self.merged)
 
-    def _sizes_of(self, pieces: list[Any]) -> list[int]:
+    def _count_rows(self, pieces: list[Any]) -> list[int]:
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
@@ -266,7 +266,7 @@ class Chunks(Tasks):
         return self.map_objects(worker.look_up, *args, dtype=values.dtype, width=values.shape[1:])
 
 
-def _runs(sizes: list[int], room: int) -> list[slice]:
+def _divide_pieces(sizes: list[int], room: int) -> list[slice]:
     """Divide adjacent pieces into slices with at most `FAN_IN` pieces and at most ``room`` rows each."""
     starts = [0]
     for i in range(1, len(sizes)):

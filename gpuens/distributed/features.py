@@ -61,7 +61,7 @@ def by_chunks(
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     blocks = graph.blocks_of(X)
-    make, label = (dask.delayed(function, pure=False) for function in (_learned, apply))
+    make, label = (dask.delayed(function, pure=False) for function in (_learn_model, apply))
     models = []
     for rows, function in zip(row_sets, learn, strict=True):
         models.append(make(function, _take_rows(X, blocks, rows), dask_key_name=graph.new_key("learn")))
@@ -84,5 +84,5 @@ def _rows_at(block: Any, rows: np.ndarray) -> Any:
     return block[devices.move(rows, devices.kind_of(block))]
 
 
-def _learned(function: Callable[..., Any], parts: list[Any]) -> Any:
+def _learn_model(function: Callable[..., Any], parts: list[Any]) -> Any:
     return function(np.concatenate(parts))

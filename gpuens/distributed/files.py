@@ -54,7 +54,7 @@ def read_labels(
     first = opened.head(column_numbers)
     refuse_draws(each_column(first), spelling)
     if columns is None and len(column_numbers) > 1:
-        column_numbers = _clusterings(opened, column_numbers, first)
+        column_numbers = _choose_clusterings(opened, column_numbers, first)
     labels = opened.chosen(column_numbers)
     if not missing:
         return labels
@@ -69,7 +69,7 @@ def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
         refuse_wide((shape[0], shape[1]), spelling)
 
 
-def _clusterings(opened: "_Opened", columns: list[int], first: Any) -> list[int]:
+def _choose_clusterings(opened: "_Opened", columns: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
     names = [opened.names[m] for m in columns]
     clusterings, _ = separate_id_columns(each_column(first), names, f"path {opened.path!r}")
@@ -95,10 +95,10 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
     """
     opened = _open(path, chunk_rows, checks.check_feature_shape)
     features = opened.chosen(choose_columns(opened.names, columns, exclude)[0])
-    return _array_of(features) if hasattr(features, "columns") else features
+    return _frame_to_array(features) if hasattr(features, "columns") else features
 
 
-def _array_of(frame: Any) -> Any:
+def _frame_to_array(frame: Any) -> Any:
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, "X", column)
     if np.asarray(frame._meta).dtype == object:  # booleans and numbers are mixed, or numbers have a nullable dtype
@@ -133,26 +133,26 @@ def _open(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) 
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
     paths.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # the current folder of workers may be different
-    return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
+    return _open_parquet(path) if kind == ".parquet" else _open_array_file(path, kind, chunk_rows, check)
 
 
-def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
+def _open_array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
     import dask
 
-    array_in_file = _array(path, kind)
+    array_in_file = _open_array(path, kind)
     check(array_in_file.shape)
     needed = BYTES_OF_A_CHUNK * -(-array_in_file.shape[0] // chunk_rows) + BYTES_OF_A_NAME * array_in_file.shape[1]
     subject = f"the list of chunks, and of columns, of {path!r}, of shape {array_in_file.shape},"
     checks.check_memory(needed, devices.memory_budget(), subject, "ask for more rows in a chunk")
     bounds = [*range(0, array_in_file.shape[0], chunk_rows), array_in_file.shape[0]]
-    read = dask.delayed(_rows_of_file, pure=False)
+    read = dask.delayed(_read_rows, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
     array = graph.lazy_array(chunks, np.diff(bounds), array_in_file.dtype, array_in_file.shape[1:])
     names = list(range(array_in_file.shape[1]))
-    return _Opened(path, array, names, lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns])
+    return _Opened(path, array, names, lambda columns: _read_rows(path, kind, 0, HEAD)[:, columns])
 
 
-def _parquet(path: str) -> _Opened:
+def _open_parquet(path: str) -> _Opened:
     with io.needs("dask[dataframe]", ".parquet", "dask,io"), reading(path):
         import dask.dataframe as dd
 
@@ -167,7 +167,7 @@ def _parquet(path: str) -> _Opened:
     return _Opened(path, frame, names, head)
 
 
-def _array(path: str, kind: str) -> Any:
+def _open_array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file after reading only its header."""
     if kind == ".zarr":
         return open_zarr(path)
@@ -175,8 +175,8 @@ def _array(path: str, kind: str) -> Any:
         return open_npy(path)
 
 
-def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
-    array = _array(path, kind)
+def _read_rows(path: str, kind: str, start: int, stop: int) -> np.ndarray:
+    array = _open_array(path, kind)
     with reading(path):  # a chunk of a zarr file may be damaged
         return checked_texts(np.array(array[start:stop]))
 
@@ -202,8 +202,8 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
         return np.bincount(host_labels)
     counts = np.zeros(0, dtype=np.int64)
     start = 0
-    with _npy(path, labels) if kind == ".npy" else _zarr(path, labels) as write:
-        for chunk in _in_order(labels, client):
+    with _npy_writer(path, labels) if kind == ".npy" else _zarr_writer(path, labels) as write:
+        for chunk in _iterate_chunks(labels, client):
             host = devices.to_host(chunk)
             write(start, host)
             start += len(host)
@@ -214,7 +214,7 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
 
 
 @contextmanager
-def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+def _npy_writer(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
     with replacing(path) as file:
         header = {"descr": np.lib.format.dtype_to_descr(labels.dtype), "fortran_order": False, "shape": labels.shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -222,7 +222,7 @@ def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
 
 
 @contextmanager
-def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+def _zarr_writer(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
     with io.needs("zarr", ".zarr"):
         import zarr
 
@@ -235,7 +235,7 @@ def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
         yield write
 
 
-def _in_order(labels: Any, client: Any) -> Iterator[Any]:
+def _iterate_chunks(labels: Any, client: Any) -> Iterator[Any]:
     """Yield the chunks of an array in order, while a few further chunks are computed."""
     import dask
 

@@ -82,7 +82,7 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     if not any(np.isnan(size) for sizes in declared.chunks for size in sizes):
         return declared
     axes = range(declared.ndim)
-    shapes = [dask.delayed(_shape, pure=False)(chunk) for chunk in chunks_of(declared)]
+    shapes = [dask.delayed(_shape_of_chunk, pure=False)(chunk) for chunk in chunks_of(declared)]
     grid = np.reshape(waiting.results(shapes, client, name), (*declared.numblocks, declared.ndim))
     chunks = [
         grid[..., axis].max(axis=tuple(another_axis for another_axis in axes if another_axis != axis)).tolist()
@@ -91,7 +91,7 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     return da.Array(declared.dask, declared.name, tuple(map(tuple, chunks)), meta=declared._meta)
 
 
-def _shape(chunk: Any) -> tuple[int, ...]:
+def _shape_of_chunk(chunk: Any) -> tuple[int, ...]:
     return np.shape(computed(chunk))
 
 
@@ -190,7 +190,7 @@ def lazy_array(
     from dask.highlevelgraph import HighLevelGraph
 
     name, zeros = new_key("array"), (0,) * len(width)
-    graph: dict[Any, Any] = {(name, i, *zeros): (_same, chunk.key) for i, chunk in enumerate(delayed)}
+    graph: dict[Any, Any] = {(name, i, *zeros): (_identity, chunk.key) for i, chunk in enumerate(delayed)}
     layers = HighLevelGraph.from_collections(name, graph, dependencies=delayed)
     chunks = tuple(int(n) for n in sizes), *((n,) for n in width)
     kind: Any = da.Array
@@ -199,7 +199,7 @@ def lazy_array(
     return kind(layers, name, chunks, dtype=dtype)
 
 
-def _same(chunk: Any) -> Any:
+def _identity(chunk: Any) -> Any:
     return chunk
 
 

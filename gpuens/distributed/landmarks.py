@@ -49,7 +49,7 @@ class ChunkedPoints(Tasks):
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the points (n, d), float32, of the objects ``rows``, whose numbers ascend."""
-        return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
+        return self.gathered(self.blocks, _take_points, rows, self.everywhere(self.coordinates))
 
     def over(self, pieces: list[Any], function: Callable[..., Any], *args: Any, phase: str) -> list[Any]:
         """Return a task ``function(piece, *args)`` for the piece of each chunk."""
@@ -82,39 +82,39 @@ class ChunkedObjects:
     def __init__(self, points: ChunkedPoints, landmarks: Landmarks, n_neighbors: int) -> None:
         self.points, self.n_objects, self._n_landmarks = points, points.shape[0], len(landmarks.points)
         shared = points.everywhere(points.coordinates), points.everywhere(landmarks)
-        tasks = points.over(points.blocks, _graph_of, *shared, n_neighbors, points.on, phase="graph")
+        tasks = points.over(points.blocks, _build_graph, *shared, n_neighbors, points.on, phase="graph")
         self._pieces = points.persist(tasks, "graphs of chunks")
-        sums = points.compute(points.over(self._pieces, _distances, phase="distances"), "distances")
+        sums = points.compute(points.over(self._pieces, _sum_distances, phase="distances"), "distances")
         total, n_edges = np.sum(sums, axis=0)
         self._sigma = float(total / n_edges)
         self._labels: list[Any] = [None] * len(self._pieces)
 
     def products(self) -> np.ndarray:
-        parts = self.points.over(self._pieces, _products, self._sigma, phase="products")
+        parts = self.points.over(self._pieces, _compute_products, self._sigma, phase="products")
         return self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
 
     def embed(self, table: np.ndarray) -> None:
         self._table = LandmarkTable.of(table)
         shared = self._sigma, self.points.everywhere(self._table)
-        tasks = self.points.over(self._pieces, _with_shares, *shared, phase="shares")
+        tasks = self.points.over(self._pieces, _add_shares, *shared, phase="shares")
         self._pieces = self.points.persist(tasks, "shares of chunks")
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        return self.points.gathered(self._pieces, _embedded, rows, self.points.everywhere(self._table.rows))
+        return self.points.gathered(self._pieces, _embed_objects, rows, self.points.everywhere(self._table.rows))
 
     def sums_of(self, centers: np.ndarray) -> tuple[Any, Any] | None:
         towards, lift = map(self.points.everywhere, self._table.towards(centers))
         labelled = [
-            self.points.task(_labelled, piece, labels_before, towards, lift, phase="labels", chunk=i)
+            self.points.task(_label_objects, piece, labels_before, towards, lift, phase="labels", chunk=i)
             for i, (piece, labels_before) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
         labelled = self.points.persist(labelled, "labels of chunks")
         self._labels, sums = (self.points.over(labelled, itemgetter(i), phase="labels") for i in (0, 1))
-        shares, sizes, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
+        shares, sizes, changed = self.points.compute([self.points.tree(sums, _add_sums, "sums")], "sums")[0]
         return (shares @ self._table.rows, sizes[:, None]) if changed else None
 
     def sizes(self) -> np.ndarray:
-        parts = self.points.over(self._pieces, _sizes, self._n_landmarks, phase="sizes")
+        parts = self.points.over(self._pieces, _count_nearest, self._n_landmarks, phase="sizes")
         return self.points.compute([self.points.tree(parts, worker.add, "sizes")], "sizes")[0]
 
     def follow(self, labels: np.ndarray) -> None:
@@ -124,7 +124,7 @@ class ChunkedObjects:
     def labels_as(self, dtype: Any) -> list[Any]:
         """Return the labels of each chunk, which stay on the worker that has the features of the chunk."""
         tasks = [
-            self.points.task(_column, piece, labels, dtype, phase="labels", chunk=i)
+            self.points.task(_to_column, piece, labels, dtype, phase="labels", chunk=i)
             for i, (piece, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
         return self.points.persist(tasks, "labels of chunks")
@@ -148,7 +148,7 @@ def label(
     with progress_bars.bar(sum(task.n_clusterings for task in tasks), "landmark clusterings", show=progress) as bar:
         for i, task in enumerate(tasks):
             find = partial(clustered, points, ChunkedObjects, task, dtype, **settings)
-            columns += find() if folder is None else _checkpointed(points, folder, f"landmarks_{i}", find)
+            columns += find() if folder is None else _load_or_find(points, folder, f"landmarks_{i}", find)
             bar.update(task.n_clusterings)
     return columns
 
@@ -157,13 +157,13 @@ def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
     """Join the labels of clusterings to a Dask array that has the same chunks of rows as the features."""
     # futures are separate arguments, because Dask 2025.4 does not replace futures inside a list by their results
     of_chunks = [
-        points.task(_stacked, *chunk_labels, phase="labels", chunk=i)
+        points.task(_stack_columns, *chunk_labels, phase="labels", chunk=i)
         for i, chunk_labels in enumerate(zip(*columns, strict=True))
     ]
     return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(columns),))
 
 
-def _checkpointed(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
+def _load_or_find(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
     """Return the labels of each clustering in chunks; if the folder does not contain them, call ``find``."""
 
     def labels_part() -> dict[str, np.ndarray]:
@@ -186,42 +186,42 @@ def _apply_to_features(block: Any, function: Callable[..., Any], *args: Any) -> 
     return function(as_features(block, devices.kind_of(block), part=True), *args)
 
 
-def _points_at(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
+def _take_points(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
     kind = devices.kind_of(block)
     features = as_features(block[devices.move(rows, kind)], kind, part=True)
     return devices.to_host(Points(features, coordinates, kind).at(np.arange(len(rows))))
 
 
-def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
+def _build_graph(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
     kind = devices.kind_of(block)
     device = devices.resolve(device, kind)
     X = as_features(block, kind if device == "cuda" else "cpu", part=True)
     return Piece(graph_of(Points(X, coordinates, device), landmarks, n_neighbors), kind)
 
 
-def _distances(piece: Piece) -> tuple[float, int]:
+def _sum_distances(piece: Piece) -> tuple[float, int]:
     """Return the sum and the number of the distances from the objects of a piece to landmarks."""
     graph = piece.objects
     return graph.sigma * graph.ids.size, graph.ids.size
 
 
-def _products(piece: Piece, sigma: float) -> np.ndarray:
+def _compute_products(piece: Piece, sigma: float) -> np.ndarray:
     return devices.to_host(Tied(replace(piece.objects, sigma=sigma)).products())
 
 
-def _with_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
+def _add_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
     """Return the piece with the shares of its objects; σ is the mean distance over all chunks."""
     graph = piece.objects
     graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
     return piece._replace(objects=ObjectShares.of(graph, table.on(graph.device)))
 
 
-def _embedded(piece: Piece, objects: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _embed_objects(piece: Piece, objects: np.ndarray, rows: np.ndarray) -> np.ndarray:
     shares = piece.objects
     return devices.to_host(shares.at(objects, devices.namespace(shares.device).asarray(rows)))
 
 
-def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+def _label_objects(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
     """Label the objects of a piece; return the labels, and a tuple of sums of shares, sizes and number of changes."""
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
@@ -229,11 +229,11 @@ def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) 
     return labels, (devices.to_host(sums), devices.to_host(sizes), int(changed))
 
 
-def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _add_sums(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(worker.add(list(of_all)) for of_all in zip(*parts, strict=True))
 
 
-def _sizes(piece: Piece, n_landmarks: int) -> np.ndarray:
+def _count_nearest(piece: Piece, n_landmarks: int) -> np.ndarray:
     return devices.to_host(nearest_counts(piece.objects.ids, n_landmarks))
 
 
@@ -241,9 +241,9 @@ def _labels_of_nearest(piece: Piece, labels: np.ndarray) -> Any:
     return labels_of_nearest(piece.objects.ids, labels)
 
 
-def _column(piece: Piece, labels: Any, dtype: Any) -> Any:
+def _to_column(piece: Piece, labels: Any, dtype: Any) -> Any:
     return devices.move(labels.astype(dtype), piece.kind)
 
 
-def _stacked(*columns: Any) -> Any:
+def _stack_columns(*columns: Any) -> Any:
     return devices.namespace(devices.kind_of(columns[0])).stack(columns, axis=1)

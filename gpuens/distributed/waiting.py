@@ -25,14 +25,14 @@ def results(tasks: list[Any], client: Any, subject: str) -> list[Any]:
 
 
 def result(future: Any, client: Any, subject: str) -> Any:
-    for finished in _as_done([future], client, subject):
+    for finished in _iterate_finished([future], client, subject):
         return finished.result()
 
 
 def wait(futures: list[Any], client: Any, subject: str) -> None:
     """Wait until all futures are done; if a future fails, raise its error."""
     with progress.bar(len(futures), subject) as bar:
-        for future in _as_done(futures, client, subject):
+        for future in _iterate_finished(futures, client, subject):
             if future.status == "error":
                 error = future.exception()
                 client.cancel(futures)
@@ -40,7 +40,7 @@ def wait(futures: list[Any], client: Any, subject: str) -> None:
             bar.update(1)
 
 
-def _as_done(futures: list[Any], client: Any, subject: str) -> Iterator[Any]:
+def _iterate_finished(futures: list[Any], client: Any, subject: str) -> Iterator[Any]:
     """Yield each future when it is done; raise an error if all workers have stopped because their memory is full."""
     from distributed import as_completed
 

@@ -73,7 +73,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
     refuse_draws(devices.native(block).T, OF_CHUNKS)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    copies, unit = (None, 1) if weights is None else _whole_counts(weights, ensemble)
+    copies, unit = (None, 1) if weights is None else _integer_counts(weights, ensemble)
     groups = core_groups(Rows(ensemble, copies))
     n_objects = groups.counts
     if weights is not None:
@@ -81,7 +81,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind, unit)
 
 
-def _whole_counts(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
+def _integer_counts(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
     counts, weight_unit = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
     if (unit := integer_unit(weight_unit)) is None:
         raise ValueError(
@@ -132,15 +132,15 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
         return parts[0]
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
     try:
-        groups = core_groups(_rows_of(codes, counts, numbering, device))
+        groups = core_groups(_to_rows(codes, counts, numbering, device))
     except MemoryError:  # includes CuPy's error; then rows are merged in host memory, which is larger
         if device == "cpu":
             raise
-        groups = core_groups(_rows_of(codes, counts, numbering))
+        groups = core_groups(_to_rows(codes, counts, numbering))
     return Distinct(groups.ensemble.codes, groups.counts)
 
 
-def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
+def _to_rows(codes: Any, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
     """Return codes as `Rows` in the numbering that all chunks share; if ``counts`` is None, each row counts once."""
     codes = devices.namespace(devices.kind_of(codes)).asfortranarray(codes)
     ensemble = Ensemble.of_codes(codes, numbering.categories, numbering.names)
@@ -149,13 +149,13 @@ def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str 
     return Rows.of(ensemble, counts, devices.resolve(device, "cpu"))
 
 
-def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
+def _distinct_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
     """Return the distinct rows of a chunk in the shared numbering, and the reduction that expands values of them."""
     groups = own_groups(block)
     return renumber_codes(groups.rows.codes, dtype, tables), groups
 
 
-def _find_in(rows: Any, groups: np.ndarray) -> np.ndarray:
+def _find_places(rows: Any, groups: np.ndarray) -> np.ndarray:
     """Find the positions of distinct rows among groups on the device of the rows; return them in host memory."""
     kind = devices.kind_of(rows)
     return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
@@ -171,12 +171,12 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], objects: np
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row; if the row is not in the sample, compute its value by a function."""
-    rows, groups = _distinct(block, dtype, tables)
-    places = _find_in(rows, sampled.ensemble.codes)
+    rows, groups = _distinct_rows(block, dtype, tables)
+    places = _find_places(rows, sampled.ensemble.codes)
     values, unsampled = sampled.values[places], np.flatnonzero(places < 0)
     if len(unsampled):
         unsampled_rows = devices.to_host(rows)[unsampled]
-        values[unsampled] = sampled.rule(_rows_of(unsampled_rows, None, sampled.ensemble, sampled.device))
+        values[unsampled] = sampled.rule(_to_rows(unsampled_rows, None, sampled.ensemble, sampled.device))
     return groups.look_up(values)
 
 
@@ -189,14 +189,14 @@ def apply_to_objects(
     device: str,
 ) -> Any:
     """Apply a function to the distinct rows of a chunk, and return the value of each object's row."""
-    rows, groups = _distinct(block, dtype, tables)
-    return groups.look_up(function(_rows_of(rows, None, numbering, device)))
+    rows, groups = _distinct_rows(block, dtype, tables)
+    return groups.look_up(function(_to_rows(rows, None, numbering, device)))
 
 
 def apply_to_piece(function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *args: Any) -> Any:
     """Return the result of a function of a piece; rows are returned in host memory, because the caller has no GPU."""
-    result = function(_rows_of(*piece, numbering, device), *args)
-    return _rows_of(result.ensemble.codes, result.counts, numbering) if isinstance(result, Rows) else result
+    result = function(_to_rows(*piece, numbering, device), *args)
+    return _to_rows(result.ensemble.codes, result.counts, numbering) if isinstance(result, Rows) else result
 
 
 def on_gpu(piece: Distinct) -> Distinct:
@@ -212,8 +212,8 @@ def on_gpu(piece: Distinct) -> Distinct:
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return, for each object of a chunk, the row of ``values`` that belongs to the core group of the object."""
-    rows, groups_of_chunk = _distinct(block, dtype, tables)
-    return groups_of_chunk.look_up(values[_find_in(rows, groups)])
+    rows, groups_of_chunk = _distinct_rows(block, dtype, tables)
+    return groups_of_chunk.look_up(values[_find_places(rows, groups)])
 
 
 def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -230,7 +230,7 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
     parameters = estimator.get_params(deep=False)
 
     def work() -> None:
-        partition = estimator._learn(parts, _rows_of(*rows, numbering, "cuda"), None)
+        partition = estimator._learn(parts, _to_rows(*rows, numbering, "cuda"), None)
         partition.labels = devices.to_host(partition.labels)
 
     with checks.recorded() as warned:
@@ -240,7 +240,7 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:
-    return contingency.intersections(_rows_of(*rows, numbering), layout=layout)
+    return contingency.intersections(_to_rows(*rows, numbering), layout=layout)
 
 
 def add(parts: list[Any]) -> Any:

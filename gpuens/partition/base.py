@@ -76,18 +76,18 @@ class Partition:
         if labels is not None:
             labels = devices.move(numbers, devices.kind_of(labels))[labels]
         if isinstance(rule, Numbered):
-            rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number], sizes=None)
+            rule = replace(rule, number=_extend_numbers(numbers, len(rule.number))[rule.number], sizes=None)
         elif rule is not None:
             rule = Numbered(rule, numbers, len(numbers))
-        results = self.results | {name: _in_order(self.results[name], order) for name in self.per_cluster}
+        results = self.results | {name: _reorder_columns(self.results[name], order) for name in self.per_cluster}
         for name in self.as_labels:
             clusters = self.results[name]
-            results[name] = np.where(clusters < 0, -1, _extended(numbers, int(clusters.max()) + 1)[clusters])
+            results[name] = np.where(clusters < 0, -1, _extend_numbers(numbers, int(clusters.max()) + 1)[clusters])
         membership, names = self.membership, self.names
         if names is not None:
             names = names[order]
         elif isinstance(membership, OrderedColumns):
-            membership = replace(membership, order=_in_order(membership.order, order))
+            membership = replace(membership, order=_reorder_columns(membership.order, order))
         elif membership is not None:
             membership = OrderedColumns(membership, order)
         return replace(self, labels=labels, rule=rule, results=results, membership=membership, names=names)
@@ -101,19 +101,19 @@ class OrderedColumns:
     order: np.ndarray  # (k,), the column of the function for each column of the values
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        return _in_order(self.function(rows), self.order)
+        return _reorder_columns(self.function(rows), self.order)
 
 
-def _extended(numbers: np.ndarray, n: int) -> np.ndarray:
+def _extend_numbers(numbers: np.ndarray, n: int) -> np.ndarray:
     """Return numbers (k,) followed by k … n - 1, the numbers of clusters without rows."""
     return np.concatenate([numbers, np.arange(len(numbers), n)])
 
 
-def _in_order(values: Any, order: np.ndarray) -> Any:
+def _reorder_columns(values: Any, order: np.ndarray) -> Any:
     """Return arrays (…, ≥ k), alone or in a list, with the first k columns in another order."""
     if isinstance(values, list):
-        return [_in_order(array, order) for array in values]
-    return values[..., _extended(order, values.shape[-1])]
+        return [_reorder_columns(array, order) for array in values]
+    return values[..., _extend_numbers(order, values.shape[-1])]
 
 
 @dataclass(frozen=True)

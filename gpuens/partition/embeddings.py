@@ -56,14 +56,14 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
                 values, vectors = eigh(matrix, subset_by_index=[size - n, size - 1], check_finite=False)
     except LinAlgError:
         vectors = np.empty((size, 0))
-    if not _orthonormal(vectors, n):
+    if not _is_orthonormal(vectors, n):
         # LAPACK's driver for a part of the eigenvectors can lose eigenvectors of equal eigenvalues; the driver for all
         # eigenvectors cannot
         values, vectors = eigh(devices.to_host(matrix), driver="evd", check_finite=False)
     return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
 
 
-def _orthonormal(vectors: np.ndarray, n: int) -> bool:
+def _is_orthonormal(vectors: np.ndarray, n: int) -> bool:
     """Return whether ``vectors`` has n columns that are orthogonal and of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
 

@@ -83,7 +83,8 @@ class MedianSearch(Partitioner):
             )
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        max_clusters = n_clusters if n_clusters > 1 else self._most(rows)  # 1 stands also for a free number
+        # 1 stands also for a free number
+        max_clusters = n_clusters if n_clusters > 1 else self._largest_n_clusters(rows)
         checks.check_memory(
             rows.n_clusters * max_clusters * (TABLES_BYTES * devices.n_threads() + RULE_BYTES),
             devices.memory_budget(),
@@ -94,7 +95,7 @@ class MedianSearch(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
-        fewest, limit = (1, self._most(rows)) if n_clusters is None else (n_clusters, n_clusters)
+        fewest, limit = (1, self._largest_n_clusters(rows)) if n_clusters is None else (n_clusters, n_clusters)
         sample = rows if rows.n_rows <= ROWS_OF_STARTS else rows.draw_for(fewest, ROWS_OF_STARTS, rng)
         search = _Search(self, sample, fewest, limit)
         best = search.best_of_all() if len(sample) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
@@ -112,7 +113,7 @@ class MedianSearch(Partitioner):
         results = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
         return Partition(labels, k, self._rule(rows, labels), results)
 
-    def _most(self, rows: Rows) -> int:
+    def _largest_n_clusters(self, rows: Rows) -> int:
         """Return the largest number of clusters that may be found if the number is free."""
         if self.max_clusters is not None:
             return min(int(self.max_clusters), rows.n_rows)
@@ -171,12 +172,12 @@ class _Search:
         frequent = shuffled[np.argsort(-times[shuffled], kind="stable")]
         for start, m in zip(labels[: n_init // 2], frequent, strict=False):
             column = np.where(codes[m] == np.iinfo(codes.dtype).max, -1, codes[m].astype(np.int64))
-            start[:] = self._largest(column)
+            start[:] = self._number_by_size(column)
         if self.bounds.least == self.bounds.most:
             labels[-1] = category_kmeans(self.rows, self.bounds.most, rng, n_init=1).labels
         return labels
 
-    def _largest(self, column: np.ndarray) -> np.ndarray:
+    def _number_by_size(self, column: np.ndarray) -> np.ndarray:
         """Return labels renumbered by falling size; -1 for clusters beyond the largest allowed number."""
         labelled = column >= 0
         sizes = np.bincount(column[labelled], weights=self.rows.counts[labelled])

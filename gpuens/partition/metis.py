@@ -130,11 +130,12 @@ def metis(
             "work on a sample, reduction=Sample(…)."
         )
     weights = scaled_weights(weights, min(MOST_WEIGHT, largest // 4))
-    starts, columns, edges = _sparse_edges(similarities, n) if sparse else _edges(_rows_of(similarities, n), n)
+    graph_edges = _read_sparse_edges(similarities, n) if sparse else _build_edges(_rows_of(similarities, n), n)
+    starts, columns, edges = graph_edges
     _refuse_asymmetry(starts, columns, edges)
     if not len(edges):
         checks.warn("similarities between different vertices are all 0: which of them share a part is arbitrary.")
-    edges = _scaled(edges, integer)
+    edges = _scale_edges(edges, integer)
     graph = pymetis.CSRAdjacency(starts.astype(integer, copy=False), columns.astype(integer, copy=False))
     options = pymetis.Options(
         seed=int(checks.make_generator(random_state).integers(2**31)),
@@ -303,7 +304,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
         )
 
 
-def _edges(similarities_of: RowsOf, n: int) -> Edges:
+def _build_edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
     columns = np.empty(n * (n - 1), dtype=np.int64)  # the operating system provides memory only when it is written
@@ -317,7 +318,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
     return starts, columns[: starts[n]], edges[: starts[n]]
 
 
-def _sparse_edges(similarities: Any, n: int) -> Edges:
+def _read_sparse_edges(similarities: Any, n: int) -> Edges:
     """Return the graph of a SciPy sparse array in CSR: starts, columns and similarities."""
     from scipy.sparse import coo_array
 
@@ -353,7 +354,7 @@ def _refuse_asymmetry(starts: np.ndarray, columns: np.ndarray, edges: np.ndarray
         )
 
 
-def _scaled(edges: np.ndarray, integer: Any) -> np.ndarray:
+def _scale_edges(edges: np.ndarray, integer: Any) -> np.ndarray:
     """Return similarities scaled to integers ≥ 1 whose sum is at most half of the largest integer."""
     if len(edges) == 0:
         return edges.astype(integer)

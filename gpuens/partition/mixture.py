@@ -188,7 +188,7 @@ def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
     """Return the posterior probabilities (G, K) of K components for each row, host."""
     shares = np.empty((len(rows), len(const)))
     for piece in _slices(rows, len(const)):
-        posteriors_of_piece, _ = _posteriors_of(rows.take(piece), table, const, 52)
+        posteriors_of_piece, _ = _compute_posteriors(rows.take(piece), table, const, 52)
         shares[piece] = devices.to_host(posteriors_of_piece) * 2.0**-52
     return shares
 
@@ -202,7 +202,7 @@ def _slices(rows: Rows, k: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, len(rows), step)]
 
 
-def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
+def _compute_posteriors(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
     sums = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
     return posteriors(sums, const, 2.0**places, device=rows.device)
 
@@ -213,7 +213,7 @@ def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_p
     for piece in _slices(rows, len(const)):
         part = rows.take(piece)
         counts = rows.xp.asarray(part.counts)
-        shares, bits = _posteriors_of(part, table, const, places)
+        shares, bits = _compute_posteriors(part, table, const, places)
         shares *= counts[:, None]
         sums, _ = label_correspondences(part.codes, rows.offsets, shares, device=rows.device)
         total[:-2] += devices.to_host(sums)

@@ -86,7 +86,7 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     power = 1 + 2 * (1 - theta) / (1 + theta)
     n_powers = n_objects + 1 if n_objects < TABLE else 0
     powers = np.fromiter((math.pow(size, power) for size in range(n_powers)), np.float64, n_powers), power
-    links = _all_links(links_of, n)
+    links = _collect_links(links_of, n)
     n_merges = n - n_clusters
     kept, absorbed = np.empty(n_merges, dtype=np.int64), np.empty(n_merges, dtype=np.int64)
     goodness = np.empty(n_merges)
@@ -97,7 +97,7 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
             f"n_clusters={n_clusters} merges {n_separate} clusters without links between them, the smallest first; ask "
             "for more clusters or take a smaller theta."
         )
-    return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
+    return Rock(_label_groups(kept, absorbed, n), kept, absorbed, goodness)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def check_link_memory(n_rows: int, n_objects: int) -> None:
     )
 
 
-def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
+def _label_groups(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for kept_cluster, absorbed_cluster in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
         cluster[absorbed_cluster] = cluster[kept_cluster]  # final, because merges are read in reverse order
@@ -160,7 +160,7 @@ def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
 # --- the triangle of all pairs ----------------------------------------------------------------------------------------
 
 
-def _all_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
+def _collect_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
     links = np.empty(n * (n - 1) // 2, dtype=np.int64)
     total = 0.0
     for start in progress.bar(range(0, n, BLOCK), "links"):

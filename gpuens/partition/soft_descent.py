@@ -54,7 +54,7 @@ class Problem:
             codes = ensemble.codes_on(device)
             objects = devices.to_host(cluster_sums(codes, ensemble.offsets, weights, device=device))
             self.sizes[: len(objects)] = objects
-        self._gram()
+        self._compute_grams()
         self.k_h = np.add.reduceat(self.sizes > 0, ensemble.starts, dtype=np.int64)
         # a clustering without any labelled row keeps all its clusters, with all objects missing
         self.in_use = (self.sizes > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
@@ -71,7 +71,7 @@ class Problem:
         )  # fmt: skip
         self.blocks = self._blocks()
         self.watched = deque(_slices(len(weights), max(BLOCK_ROWS, len(weights) // WATCHED)))
-        self.pairs = self._pairs() if self._pairs_pay() else None
+        self.pairs = self._count_pairs() if self._uses_pairs() else None
 
     def _blocks(self) -> list[slice]:
         """Return slices of rows to process at a time; with soft clusterings, multiples of `BLOCK_ROWS`."""
@@ -82,7 +82,7 @@ class Problem:
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
         return _slices(n_rows, step)
 
-    def _gram(self) -> None:
+    def _compute_grams(self) -> None:
         """Compute A_hᵀ A_h (k_h, k_h) of all soft clusterings, in one array, and the masses of their clusters."""
         ensemble, n_labels = self.ensemble, len(self.ensemble.offsets) - 1
         self.gram_starts = np.full(ensemble.n_clusterings, -1, dtype=np.int64)
@@ -103,14 +103,14 @@ class Problem:
     def memberships(self, table: np.ndarray, piece: slice) -> Any:
         return memberships_of(self.ensemble, table, piece, self.device)
 
-    def _pairs_pay(self) -> bool:
+    def _uses_pairs(self) -> bool:
         """Return whether products with the table of all pairs of clusters cost less than reading all rows."""
         n_rows, n_labels = len(self.weights), len(self.ensemble.offsets) - 1
         if n_labels < self.ensemble.n_clusterings:
             return False  # soft clusterings
         return (self.ensemble.n_clusters + n_labels) ** 2 <= LOOK_UPS * n_rows * n_labels
 
-    def _pairs(self) -> np.ndarray:
+    def _count_pairs(self) -> np.ndarray:
         """Return AᵀA in numbers of objects, float64; missing labels of each clustering are a further cluster."""
         rows = Rows.of(self.ensemble.labels, self.weights, self.device)
         first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
@@ -129,7 +129,7 @@ class Problem:
             return self.products(lambda piece: self.memberships(table, piece), float(table.max()))
         sizes = np.diff(self.bounds)
         means = np.add.reduceat(table, self.bounds[:-1], axis=0) / sizes[:, None]
-        products = _times(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
+        products = _multiply_pairs(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
         products /= self.ensemble.n_clusterings
         of_labels, of_missing = np.split(products, [len(table)])
         return of_labels + np.repeat(of_missing / self.k_h[:, None], sizes, axis=0) if len(of_missing) else of_labels
@@ -227,13 +227,13 @@ def first_tables(
     for _ in range(n_init):
         by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
         if init != "random":
-            members_of = partial(_members, problem.xp, _first_labels(problem, init, rng), k)
+            members_of = partial(_to_memberships, problem.xp, _first_labels(problem, init, rng), k)
             shares = problem.products(members_of, 1.0) / problem.mass[:, None]
             by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
         yield problem.filled(by_lot, problem.in_use)
 
 
-def _members(xp: Any, labels: Any, k: int, piece: slice) -> Any:
+def _to_memberships(xp: Any, labels: Any, k: int, piece: slice) -> Any:
     """Return labels of the rows ``piece`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
     piece_labels = labels[piece, None]
     return xp.where(piece_labels < 0, 1.0 / k, (piece_labels == xp.arange(k)).astype(np.float64))
@@ -257,7 +257,7 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 # --- products with the table of all pairs of clusters -----------------------------------------------------------------
 
 
-def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _multiply_pairs(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
     products = np.zeros(table.shape)
     cpu.add_products(pairs, table, products)

@@ -24,7 +24,7 @@ def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
 
 def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, piece: slice, device: str) -> Any:
     label_table, soft = np.split(table, [ensemble.offsets[-1]])
-    codes, means = some_rows(ensemble.codes_on(device), piece), _means(label_table, ensemble.offsets)
+    codes, means = some_rows(ensemble.codes_on(device), piece), _mean_rows(label_table, ensemble.offsets)
     sums = label_memberships(codes, ensemble.offsets, label_table, means, device=device)
     if len(soft):
         soft_memberships(ensemble.soft_on(device)[piece], soft, sums, device=device)
@@ -37,7 +37,7 @@ def some_rows(codes: Any, piece: slice) -> Any:
     return codes if piece == slice(0, len(codes)) else codes[piece].copy(order="F")
 
 
-def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _mean_rows(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the mean row of each clustering (M, k), which is used for a missing label."""
     if len(offsets) == 1:
         return np.zeros((0, table.shape[1]))

@@ -116,7 +116,7 @@ class MeanTransferCut(TransferCut):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         edges = mean_similarities(similarity, rows)
-        of_rows = _guarded(edges.sum(axis=1))
+        of_rows = _zeros_to_ones(edges.sum(axis=1))
         degree = edges.sum(axis=0)
         scale = inverse_roots(degree)
         edges /= np.sqrt(of_rows)[:, None]
@@ -130,7 +130,7 @@ class MeanTransferCut(TransferCut):
 def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
     """Return the mean similarity of each row to the rows in each cluster, (G, N_c), host; 0 for empty clusters."""
     incidence = sparse_incidence(rows)
-    shares = scaled_columns(incidence, 1.0 / _guarded(np.asarray(incidence.sum(axis=0)).ravel()))
+    shares = scaled_columns(incidence, 1.0 / _zeros_to_ones(np.asarray(incidence.sum(axis=0)).ravel()))
     means = np.empty(incidence.shape)
     for start in range(0, len(rows), BLOCK):
         stop = min(start + BLOCK, len(rows))
@@ -138,7 +138,7 @@ def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
     return means
 
 
-def _guarded(values: np.ndarray) -> np.ndarray:
+def _zeros_to_ones(values: np.ndarray) -> np.ndarray:
     """Return the ``values`` ≥ 0 with 1 in place of 0, for use as divisors."""
     return np.where(values > 0, values, 1.0)
 
@@ -175,11 +175,11 @@ def transfer_cut(
     rng = checks.make_generator(random_state)
     if not rows.here:
         sample = rows.draw_for(n_clusters, RESTARTS_ON, rng)
-        table, _ = _table(rows, cluster_weights, n_clusters, graph)
+        table, _ = _embedding_table(rows, cluster_weights, n_clusters, graph)
         return _cut_in_pieces(rows, sample, table, n_clusters, n_init, rng)
     _check_point_memory(rows, n_clusters, n_init)
-    table, _ = _table(rows, cluster_weights, n_clusters, graph)
-    return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
+    table, _ = _embedding_table(rows, cluster_weights, n_clusters, graph)
+    return kmeans(_embed_rows(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
 
 def embedding(
@@ -189,19 +189,19 @@ def embedding(
 
     There are fewer dimensions if there are fewer clusters.
     """
-    table, values = _table(rows, cluster_weights, n_dimensions, graph)
+    table, values = _embedding_table(rows, cluster_weights, n_dimensions, graph)
     return unit_points(rows, table)[0], values
 
 
 def eigenvalues(rows: Rows, cluster_weights: np.ndarray, n: int) -> np.ndarray:
     """Return the n largest eigenvalues (n,), largest first, of rows in memory or in pieces; if n > N_c, add zeros."""
     padded = np.zeros(n)
-    values = _table(rows, cluster_weights, min(n, rows.n_clusters))[1]
+    values = _embedding_table(rows, cluster_weights, min(n, rows.n_clusters))[1]
     padded[: len(values)] = values.clip(0.0, 1.0)
     return padded
 
 
-def _table(
+def _embedding_table(
     rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
@@ -299,7 +299,7 @@ def _leading(
         from scipy.sparse.linalg import ArpackError
 
         try:
-            values, vectors = _lanczos(products(), scale, n_dimensions, graph_terms and _times_graph(*graph_terms))
+            values, vectors = _lanczos(products(), scale, n_dimensions, graph_terms and _graph_product(*graph_terms))
         except ArpackError:  # no convergence
             dense = True
     if dense:
@@ -332,22 +332,22 @@ def all_at_once(n_clusters: int, n_dimensions: int, in_memory: bool) -> bool:
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the matrix that a symmetric graph of the clusters adds to D^-½ W D^-½; ``scale`` is D^-½."""
-    squared: np.ndarray = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
+    squared: np.ndarray = (graph * (1.0 / _zeros_to_ones(graph.sum(axis=1)))) @ graph
     squared *= scale[:, None]
     squared *= scale
     return squared
 
 
-def _times_graph(graph: np.ndarray, scale: np.ndarray) -> Product:
+def _graph_product(graph: np.ndarray, scale: np.ndarray) -> Product:
     """Return a function that multiplies a vector with the result of `_squared_graph`, without building that matrix."""
     from scipy.sparse import csr_array
 
-    inverse_degrees = 1.0 / _guarded(graph.sum(axis=1))
+    inverse_degrees = 1.0 / _zeros_to_ones(graph.sum(axis=1))
     edges: Any = csr_array(graph) if np.count_nonzero(graph) < SPARSE * graph.size else graph
     return lambda v: scale * (edges @ (inverse_degrees * (edges @ (scale * v))))
 
 
-def _all_points(rows: Rows, table: np.ndarray) -> Any:
+def _embed_rows(rows: Rows, table: np.ndarray) -> Any:
     """Return points (G, d); above `RESTARTS_ON` rows as float32.
 
     float32 halves the memory, and points of length 1 lose no relevant precision.
@@ -395,13 +395,13 @@ def _lanczos(
             values_beside += beside(v)
         return values_beside
 
-    values, vectors = _iterate(times, n, n_dimensions, rng)
+    values, vectors = _run_lanczos(times, n, n_dimensions, rng)
     n_more = 1
     while True:
-        rough, _ = _iterate(times, n, 1, rng, vectors, ROUGH)
+        rough, _ = _run_lanczos(times, n, 1, rng, vectors, ROUGH)
         if rough[0] < (1 - 10 * ROUGH) * values[-1]:
             return values, vectors
-        values_beside, vectors_beside = _iterate(times, n, n_more, rng, vectors)
+        values_beside, vectors_beside = _run_lanczos(times, n, n_more, rng, vectors)
         if not values_beside[0] > values[-1] + 10 * TOLERANCE:
             return values, vectors
         values = np.concatenate([values, values_beside])
@@ -410,7 +410,7 @@ def _lanczos(
         n_more = min(2 * n_more, n_dimensions)
 
 
-def _iterate(
+def _run_lanczos(
     times: Callable[[np.ndarray], np.ndarray],
     n: int,
     n_dimensions: int,

@@ -58,11 +58,11 @@ class UtilityKMeans(Partitioner):
         checks.check_real(self.p, "p", above=1.0, at_most=1000.0)
         if not isinstance(self.normalised, (bool, np.bool_)):
             raise TypeError(f"normalised must be True or False, not {checks.shown(self.normalised)}.")
-        _check_search(self)
+        _check_parameters(self)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         utility = Utility.of(rows, self.utility, self.p, normalised=self.normalised, weights=self.weights)
-        partition = _search(self, rows, utility.divergence(), n_clusters)
+        partition = _run_kmeans(self, rows, utility.divergence(), n_clusters)
         partition.results["utility"] = utility.of_objective(partition.results["objective"], rows.n_objects)
         return partition
 
@@ -81,10 +81,10 @@ class SpectralKMeans(Partitioner):
     real_weights = True
 
     def __post_init__(self) -> None:
-        _check_search(self)
+        _check_parameters(self)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        return _search(self, rows, spectral(rows), n_clusters)
+        return _run_kmeans(self, rows, spectral(rows), n_clusters)
 
 
 def category_kmeans(
@@ -95,13 +95,13 @@ def category_kmeans(
     return label_kmeans(rows, divergence, n_clusters, n_init=n_init, max_iter=search.max_iter, tol=search.tol, rng=rng)
 
 
-def _check_search(partitioner: Any) -> None:
+def _check_parameters(partitioner: Any) -> None:
     checks.check_runs(partitioner.n_init, partitioner.max_iter)
     checks.check_between(partitioner.tol, "tol", 0.0, 1.0)
     checks.make_generator(partitioner.random_state)
 
 
-def _search(partitioner: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> Partition:
+def _run_kmeans(partitioner: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> Partition:
     rng = checks.make_generator(partitioner.random_state)
     search: dict[str, Any] = {
         "n_init": partitioner.n_init,

@@ -67,7 +67,7 @@ class Votes(Partitioner):
         """
         k_of, names = rows.clusters_in_use(), rows.ensemble.names
         if self.reference is not None:
-            m = _position(self.reference, names)
+            m = _find_name(self.reference, names)
             if m is None:
                 raise ValueError(
                     f"reference must be the name of a clustering, such as {checks.shown(names[0])}, not "
@@ -150,7 +150,7 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
     return shares_of(devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device)))
 
 
-def _position(name: Any, names: list[Any]) -> int | None:
+def _find_name(name: Any, names: list[Any]) -> int | None:
     try:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
     except TypeError:  # an unhashable value cannot be a name

@@ -86,7 +86,7 @@ class Reduction:
 
         ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
         """
-        return self.look_up(self._of_all_rows(labels, rule))
+        return self.look_up(self._label_all_rows(labels, rule))
 
     def by_size(
         self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
@@ -95,12 +95,12 @@ class Reduction:
 
         Parameters are those of `expand`. If ``weighted``, the counts of rows are weights of objects, and so are sizes.
         """
-        of_rows = self._of_all_rows(labels, rule)
+        of_rows = self._label_all_rows(labels, rule)
         sizes = self._sizes(of_rows, n_clusters, weighted)
         numbers = numbers_by_size(sizes, lambda: self._first_objects(of_rows, n_clusters))
         return numbers, self.look_up(devices.move(numbers, devices.kind_of(of_rows))[of_rows])
 
-    def _of_all_rows(self, labels: Any, rule: Rule | None) -> Array:
+    def _label_all_rows(self, labels: Any, rule: Rule | None) -> Array:
         """Return the label of each representative, and of each row without a representative."""
         labels = devices.native(labels)
         if self.others is not None and rule is not None:

@@ -182,7 +182,7 @@ class Tree:
         ends = nodes.copy()
         dropped = np.flatnonzero(~np.isin(nodes, kept_nodes))
         if len(dropped):
-            ends[dropped] = self._ends(nodes[dropped], kept_nodes)
+            ends[dropped] = self._descend_nodes(nodes[dropped], kept_nodes)
         represented = self._leaves[self.representatives[kept_nodes]]
         order = np.argsort(represented)
         row_of = np.empty(len(self), dtype=np.int64)
@@ -202,7 +202,7 @@ class Tree:
             cut_tree=(self, tau, gamma),
         )
 
-    def _ends(self, nodes: np.ndarray, kept_nodes: np.ndarray) -> np.ndarray:
+    def _descend_nodes(self, nodes: np.ndarray, kept_nodes: np.ndarray) -> np.ndarray:
         """Return, for each node, the kept node at which its descent from the root ends."""
         marks = np.zeros(len(self), dtype=np.uint8)
         marks[kept_nodes] = 2

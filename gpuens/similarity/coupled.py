@@ -108,7 +108,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
     def work(start: int, stop: int) -> list[np.ndarray]:
         def couple(j: int) -> np.ndarray:
-            return _coupled(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of)
+            return _couple_clustering(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of)
 
         return [couple(j) for j in range(start, stop)]
 
@@ -125,11 +125,11 @@ def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, de
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         table = shared[first:last]
         table = table if isinstance(table, np.ndarray) else table.toarray()
-        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, device))
+        matrices.append(_couple_clustering(table.T, sizes, j, offsets, shares_of, device))
     return Blocks(matrices)
 
 
-def _coupled(
+def _couple_clustering(
     table: np.ndarray,
     sizes: np.ndarray,
     j: int,

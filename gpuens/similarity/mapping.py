@@ -170,7 +170,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
             stop = min(start + step, ens.n_objects)
             ids, distances = references.nearest(start, stop)
             clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
-            parts.append(_without_gaps(clusters, values, counts, room, device))
+            parts.append(_drop_unused_places(clusters, values, counts, room, device))
             n_coefficients += len(parts[-1][0])
             # extrapolated to all objects, and doubled because joining the parts copies them
             checks.check_memory(
@@ -184,7 +184,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
     return csr_array((values, clusters, np.concatenate([[0], np.cumsum(counts)])), shape=shape)
 
 
-def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
+def _drop_unused_places(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
     """Return the used clusters and coefficients, object by object, and the number of them for each object (host)."""
     xp = devices.namespace(device)
     clustering = np.repeat(np.arange(len(room)), room)

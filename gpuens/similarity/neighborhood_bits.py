@@ -22,7 +22,7 @@ def neighborhood_bits(
 ) -> np.ndarray:
     """Return [IaOSO ≥ θ] of all pairs of label rows as bits (R, ⌈C / 64⌉), uint64: bit j % 64 of word j // 64."""
     rows, cols = np.ascontiguousarray(row_codes), np.ascontiguousarray(col_codes.T)
-    hardly, surely = _screen(theta, rows.shape[1], blocks.scale, 0, 2**32 - 1)
+    hardly, surely = _screening_bounds(theta, rows.shape[1], blocks.scale, 0, 2**32 - 1)
     bits = np.empty((len(rows), -(-cols.shape[1] // WORD)), dtype=np.uint64)
     threshold = cpu.Threshold(int(hardly), int(surely), float(blocks.scale), float(theta))
     cpu.neighborhood_bits(rows, cols, offsets, cpu.ClusterBlocks(blocks.starts, blocks.values), threshold, bits)
@@ -32,7 +32,7 @@ def neighborhood_bits(
 @neighborhood_bits.kernel
 def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: float, *, device: str) -> Any:
     xp, (n_rows, n_clusterings), n_cols = devices.namespace(device), row_codes.shape, len(col_codes)
-    hardly, surely = _screen(theta, n_clusterings, blocks.scale, 1 - 2**31, 2**31 - 1)
+    hardly, surely = _screening_bounds(theta, n_clusterings, blocks.scale, 1 - 2**31, 2**31 - 1)
     bits = xp.empty((n_rows, -(-n_cols // WORD)), dtype=np.uint64)
     kernels.launch(
         "neighborhood_bits", kernels.blocks(64 * bits.size, 256), 256,
@@ -44,7 +44,7 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
     return bits
 
 
-def _screen(theta: float, n_clusterings: int, scale: float, lowest: int, highest: int) -> np.ndarray:
+def _screening_bounds(theta: float, n_clusterings: int, scale: float, lowest: int, highest: int) -> np.ndarray:
     """Return two bounds on sums of units, which decide whether a similarity reaches ``theta``.
 
     Below the first bound, no similarity reaches ``theta``; from the second bound on, every similarity reaches it.

@@ -47,7 +47,8 @@ class Observed(Similarity):
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         together = self._sums(rows.codes, self.offsets, self.weights, start, stop, first, rows.device)
         offsets = np.arange(rows.n_clusterings + 1)
-        labelled_weights = self._sums(_labelled(rows), offsets, self.of_clusterings, start, stop, first, rows.device)
+        labelled = _mark_labelled(rows)
+        labelled_weights = self._sums(labelled, offsets, self.of_clusterings, start, stop, first, rows.device)
         return np.divide(together, labelled_weights, out=together, where=labelled_weights > 0)
 
     @staticmethod
@@ -70,7 +71,10 @@ class Observed(Similarity):
         arguments = counts, rows.xp.asarray(labels), k
         shared, labelled = (
             devices.to_host(label_histograms(codes, offsets, *arguments, device=rows.device)).astype(np.float64)
-            for codes, offsets in ((rows.codes, rows.offsets), (_labelled(rows), np.arange(rows.n_clusterings + 1)))
+            for codes, offsets in (
+                (rows.codes, rows.offsets),
+                (_mark_labelled(rows), np.arange(rows.n_clusterings + 1)),
+            )
         )
         of_clusters = LookedUp(self.weights[:, None] * shared)
         members = np.bincount(devices.to_host(labels), weights=rows.counts, minlength=k)
@@ -87,7 +91,7 @@ class Ratios:
 
     def __call__(self, rows: Rows) -> np.ndarray:
         offsets = np.arange(rows.n_clusterings + 1)
-        labelled_weights = devices.to_host(row_lookups(_labelled(rows), offsets, self.both, device=rows.device))
+        labelled_weights = devices.to_host(row_lookups(_mark_labelled(rows), offsets, self.both, device=rows.device))
         together = self.together(rows)
         ratios: np.ndarray = np.divide(together, labelled_weights, out=together, where=labelled_weights > 0)
         ratios *= self.members
@@ -123,7 +127,7 @@ class ObservedCoassociation(Measure):
         return Observed(weights_of_clusterings(self.weights, rows), rows.offsets)
 
 
-def _labelled(rows: Rows) -> Any:
+def _mark_labelled(rows: Rows) -> Any:
     """Return codes (G, M) in which every label is 0, and missing labels stay missing."""
     codes, missing = rows.codes, rows.ensemble.missing_code
     return rows.xp.asfortranarray(rows.xp.where(codes == missing, codes, codes.dtype.type(0)))

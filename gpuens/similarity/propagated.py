@@ -63,14 +63,14 @@ class Propagated(Measure):
                 checks.check_integer(getattr(self, name), name, minimum=1, maximum=maximum)
 
     def refuse_too_many(self, rows: Rows) -> None:
-        _, n_neighbors = self._chosen(rows)
+        _, n_neighbors = self._resolve_parameters(rows)
         _check_walk_memory(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "PropagatedRows":
         self.refuse_too_many(rows)
-        return PropagatedRows(rows, *self._chosen(rows))
+        return PropagatedRows(rows, *self._resolve_parameters(rows))
 
-    def _chosen(self, rows: Rows) -> tuple[int, int]:
+    def _resolve_parameters(self, rows: Rows) -> tuple[int, int]:
         """Return the number of steps and the number of neighbours."""
         default = min(MOST, max(1, math.isqrt(len(rows)) // 2))
         return int(self.n_steps or default), int(self.n_neighbors or default)

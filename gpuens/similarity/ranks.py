@@ -79,7 +79,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
         f"the rank correlation of {n_columns} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
     )
-    columns = _in_steps(coefficients)
+    columns = _round_to_steps(coefficients)
     n = int(counts.sum())
     shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν ≤ 4 n³; the shift keeps it below 2⁶²
     # with z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of
@@ -91,10 +91,10 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     entries = [cpu.AnySparse(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
     products = rank_products(*entries, counts, device=device)
     totals = columns.T @ counts
-    return _correlations(products, totals, n)
+    return _correlate(products, totals, n)
 
 
-def _in_steps(columns: Any) -> Any:
+def _round_to_steps(columns: Any) -> Any:
     """Return the columns with coefficients rounded to numbers of steps, int64, without zeros."""
     integers = columns.astype(np.float64, copy=True)
     integers.sum_duplicates()
@@ -103,7 +103,7 @@ def _in_steps(columns: Any) -> Any:
     return integers
 
 
-def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
+def _correlate(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
     """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators, from an upper triangle of products."""
     correlations = np.empty(products.shape)
     exact = [int(total) for total in totals]

@@ -98,7 +98,7 @@ class RefinedRows(PairMatrix):
         members = scaled_rows(sparse_incidence(rows), np.diff(self.first, append=len(self.points)))
         sizes = np.asarray(members.sum(axis=0)).ravel()
         within = np.asarray(members.multiply(similar @ members).sum(axis=0)).ravel()
-        stable = _scaled(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
+        stable = _scale_stabilities(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
         cpu.refine(codes, rows.offsets, distances, inverse, equal * stable, similar)
         return similar
 
@@ -113,7 +113,7 @@ class RefinedRows(PairMatrix):
         return mean, farthest
 
 
-def _scaled(values: np.ndarray, in_use: np.ndarray) -> np.ndarray:
+def _scale_stabilities(values: np.ndarray, in_use: np.ndarray) -> np.ndarray:
     """Return stabilities scaled to 0 … 1 over the clusters with objects; ones if all are equal."""
     smallest, largest = values[in_use].min(), values[in_use].max()
     return (

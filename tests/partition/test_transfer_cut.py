@@ -105,7 +105,7 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
     table = rng.standard_normal((rows.n_clusters, k))
 
     def work(rows, table):
-        points = MODULE._all_points(rows, table)
+        points = MODULE._embed_rows(rows, table)
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
     work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call imports packages, which takes memory of its own

@@ -105,7 +105,7 @@ def _refuse_extreme(weights: np.ndarray) -> None:
 
 
 @contextmanager
-def _reports(total: int, description: str) -> Iterator[Callable[[int], None]]:
+def _report_progress(total: int, description: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a call that reports how much of ``total`` is done."""
     with progress.bar(total=total, description=description) as bar:
         n_reported = 0
@@ -147,7 +147,7 @@ def _link_by_lists(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
     work.comparisons += index.comparisons
     columns, merges = np.ascontiguousarray(rows.codes.T), empty_merges(n_rows - 1)
     diagonal = cpu.Diagonal(weights, *bounding_weights(weights), rows.n_clusterings)
-    with _reports(n_rows - 1, "average linkage") as report:
+    with _report_progress(n_rows - 1, "average linkage") as report:
         work.add(
             *cpu.link_diagonal(columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, room), merges, report)
         )
@@ -178,6 +178,9 @@ def _link_observed(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
 def _link_all_pairs(link: Any, rows: Rows, weights: np.ndarray, bounds: Any, work: Work) -> Dendrogram:
     n_rows, merges = len(rows), empty_merges(len(rows) - 1)
     label_rows = cpu.LabelRows(np.ascontiguousarray(rows.codes.T), rows.offsets, rows.counts)
-    with _reports(n_rows, "nearest regions") as searched, _reports(n_rows - 1, "average linkage") as report:
+    with (
+        _report_progress(n_rows, "nearest regions") as searched,
+        _report_progress(n_rows - 1, "average linkage") as report,
+    ):
         work.add(*link(label_rows, weights, bounds, conduct.n_listed(rows), merges, searched, report))
     return Dendrogram(*merges)

@@ -20,11 +20,11 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
     """
     rows = CHUNK_BYTES // (cpu.LANES * itemsize)
     undivided = UNDIVIDED_CHUNKS * rows
-    chunks = _parts(starts, undivided if starts[-1] <= undivided else rows, CHUNK_CLUSTERINGS)
-    return chunks, _parts(starts[chunks], TABLE_BYTES // (cpu.LANES * itemsize), 1)
+    chunks = _part_bounds(starts, undivided if starts[-1] <= undivided else rows, CHUNK_CLUSTERINGS)
+    return chunks, _part_bounds(starts[chunks], TABLE_BYTES // (cpu.LANES * itemsize), 1)
 
 
-def _parts(starts: np.ndarray, largest_part: int, fewest_clusterings: int) -> np.ndarray:
+def _part_bounds(starts: np.ndarray, largest_part: int, fewest_clusterings: int) -> np.ndarray:
     """Return the bounds of parts of clusterings with at most ``largest_part`` clusters, if they have so few."""
     bounds = [0]
     for m in range(1, len(starts)):

@@ -147,7 +147,7 @@ class KernelIndex:
         self.units = xp.asarray(units)
         self.sizes = xp.asarray(sizes)
         self.order = locality_order(codes, offsets, device=device)
-        self.tiles = _tiles(codes, self.order)
+        self.tiles = _lay_out_tiles(codes, self.order)
         # one bit per tile; missing labels have the last row, which remains zeros
         self.present = xp.zeros((int(offsets[-1]) + 1, -(-len(self.tiles) // 32)), dtype=np.uint32)
         self._compared = xp.zeros(1, dtype=np.uint64)
@@ -196,7 +196,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     return of_rows + unit * n_clusters * cpu.SEGMENT * present
 
 
-def _tiles(codes: Any, order: Any) -> Any:
+def _lay_out_tiles(codes: Any, order: Any) -> Any:
     """Return the labels in tiles of 64 rows, (n_tiles, words of a row, TILE_ROWS, labels of a word), padded."""
     n_rows, n_clusterings = codes.shape
     n_tiles, missing, per_word = -(-n_rows // cpu.TILE_ROWS), np.iinfo(codes.dtype).max, 4 // codes.itemsize

@@ -54,7 +54,7 @@ def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
     with_singletons = xp.flatnonzero((n_own > 0) & (shared > 0))
     if len(with_singletons) < 2:
         return None
-    shared_codes = _renumbered(codes[with_singletons], offsets, ~single, codes.dtype.type, xp)
+    shared_codes = _renumber_codes(codes[with_singletons], offsets, ~single, codes.dtype.type, xp)
     groups = core_groups(Rows.of_codes(shared_codes, offsets, np.ones(len(with_singletons), np.int64), device))
     if len(groups.counts) == len(with_singletons):
         return None
@@ -79,7 +79,7 @@ def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
         return rows, similarity
     fewer = np.add.reduceat(is_kept, rows.offsets[:-1], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(fewer)])
-    renumbered = _renumbered(rows.codes, rows.offsets, is_kept, codes_dtype(int(fewer.max())), rows.xp)
+    renumbered = _renumber_codes(rows.codes, rows.offsets, is_kept, codes_dtype(int(fewer.max())), rows.xp)
     return Rows.of_codes(renumbered, offsets, rows.counts, rows.device), similarity.take(is_kept, offsets)
 
 
@@ -89,7 +89,7 @@ def _singletons(rows: Rows) -> np.ndarray:
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, ones, device=rows.device)) < 2
 
 
-def _renumbered(codes: Any, offsets: np.ndarray, is_kept: np.ndarray, dtype: Any, xp: Any) -> Any:
+def _renumber_codes(codes: Any, offsets: np.ndarray, is_kept: np.ndarray, dtype: Any, xp: Any) -> Any:
     """Return codes of this ``dtype`` in contiguous columns, the clusters of a mask ``is_kept`` (N_c,) renumbered."""
     before = np.cumsum(is_kept) - is_kept
     number = np.where(is_kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
