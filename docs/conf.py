@@ -105,8 +105,9 @@ def setup(app):
 
 
 def pages_of_the_site(app, name, source):
-    """Turn links to results of bench/ into links to pages of the site, and group the examples."""
-    source[0] = pages.grouped(source[0]) if name == "gallery/index" else pages.linked(source[0])
+    """Turn links to results of bench/ into links to pages of the site, group the examples, complete the glossary."""
+    change = {"gallery/index": pages.grouped, "glossary": pages.with_words_of_reports}.get(name, pages.linked)
+    source[0] = change(source[0])
 
 
 def commands_of_installation(app, name, source):

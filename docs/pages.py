@@ -1,13 +1,16 @@
-"""Changes to the pages of the site: results of bench/ as pages, groups of examples, tables as cards on a phone."""
+"""Changes to the pages of the site: results of bench/, groups of examples, the glossary, tables as cards on a phone."""
 
 import pickle
 import re
 import tomllib
 from pathlib import Path
 
+from gpuens.report.glossary import WORDS, Glossary
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 FOLDER = "generated/results"
+GLOSSARY = "```{glossary}\n"  # first line of the list of words
 WIDE = b"---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # hides the list of sections beside wide tables
 PANELS = HERE / "generated" / "panels"  # folder of the pictures for thumbnails
 GROUPS = tomllib.loads((HERE / "groups.toml").read_text())
@@ -35,6 +38,25 @@ def copy_results():
 def linked(text):
     """Return a page with links to results of the checkout turned into links to their copies."""
     return re.sub(r"\]\((?:\.\./)*bench/results/([\w-]+\.md)(#[^)]*)?\)", rf"](/{FOLDER}/\1\2)", text)
+
+
+# --- the glossary -----------------------------------------------------------------------------------------------------
+
+
+def with_words_of_reports(text):
+    """Return the glossary of the site with the words of report pages; of words in both, the site's meaning stays."""
+    begin, body = text.split(GLOSSARY)
+    entries = dict(entry.split("\n", 1) for entry in body.strip().removesuffix("```").strip().split("\n\n"))
+    meanings = {word: f"    {with_links(word, meaning)}" for word, meaning in WORDS.items()} | entries
+    listed = (f"{word}\n{meanings[word]}" for word in sorted(meanings, key=str.lower))
+    return begin + GLOSSARY + "\n\n".join(listed) + "\n```\n"
+
+
+def with_links(word, meaning):
+    """Return the meaning of a word of report pages with links to other words, not to plain ones like "support"."""
+    parts = Glossary()(meaning)
+    is_linked = lambda other: other not in (None, word) and (" " in other or not other.islower())  # noqa: E731
+    return "".join(f"{{term}}`{text} <{other}>`" if is_linked(other) else text for text, other in parts)
 
 
 # --- the gallery ------------------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
             f"labelings: at least 2 are needed for a comparison, but {len(names)} was given; pass more runs."
         )
     first, second = np.triu_indices(len(names), 1)
-    agreements = score_pairs(labels, of_table)[first, second]
+    agreements = score_pairs(labels, of_table).matrix()[first, second]
     for i, j in zip(first[np.isnan(agreements)], second[np.isnan(agreements)], strict=True):
         raise _nothing_in_common(f"labelings[{names[i]!r}]", f"labelings[{names[j]!r}]")
     return float(agreements.mean())
@@ -192,8 +192,8 @@ def _whole_if_possible(weights: Any) -> Any:
     positive = array.dtype.kind in "iuf" and array.size and np.isfinite(array).all() and (array > 0).all()
     if not positive or not are_whole(array):
         return weights if hasattr(weights, "iloc") else array  # the caller refuses invalid weights
-    whole = whole_copies(array.ravel(), 2, "a comparison of two labelings").counts.reshape(array.shape)
-    return type(weights)(whole, index=weights.index) if hasattr(weights, "iloc") else whole
+    integers = whole_copies(array.ravel(), 2, "a comparison of two labelings").counts.reshape(array.shape)
+    return type(weights)(integers, index=weights.index) if hasattr(weights, "iloc") else integers
 
 
 def _accuracy_of(counts: Table) -> float:
@@ -213,12 +213,12 @@ def _matched(counts: Table) -> Any:
     # weight 1, and any other cell has the weight count + 1.
     n_rows = counts.shape[0]
     rows, cols, n = cells(counts)
-    own = np.arange(n_rows)
+    row_places = np.arange(n_rows)
     worth = np.concatenate([n + 1, np.ones(n_rows, n.dtype)]).astype(np.float64)
-    places = np.concatenate([rows, own]), np.concatenate([cols, counts.shape[1] + own])
+    places = np.concatenate([rows, row_places]), np.concatenate([cols, counts.shape[1] + row_places])
     padded = sparse.csr_array((worth, places), shape=(n_rows, counts.shape[1] + n_rows))
-    chosen = min_weight_full_bipartite_matching(padded, maximize=True)
-    return padded[chosen].sum() - n_rows
+    matching = min_weight_full_bipartite_matching(padded, maximize=True)
+    return padded[matching].sum() - n_rows
 
 
 def __dir__() -> list[str]:

@@ -12,11 +12,11 @@ extern "C" __global__ void offer_similarity(const i64* rows, i64 n_rows, int n_l
                                             bool* unsure, u64* similarity) {
     FOR_EACH(i, n_rows) {
         i64 q = rows[i], name = component[q];
-        i32 found = first_elsewhere(ids + q * n_listed, n_listed, component, name);
-        offer[i] = found;
-        unsure[q] = found < 0 && bound[q] > 0.0;
-        if (found >= 0)
-            atomicMax(&similarity[name], (u64)__double_as_longlong(similarities[q * n_listed + found]));
+        i32 place = first_elsewhere(ids + q * n_listed, n_listed, component, name);
+        offer[i] = place;
+        unsure[q] = place < 0 && bound[q] > 0.0;
+        if (place >= 0)
+            atomicMax(&similarity[name], (u64)__double_as_longlong(similarities[q * n_listed + place]));
     }
 }
 

@@ -25,23 +25,23 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
                                          i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
     __shared__ i64 n_members;
     __shared__ u64 best_of_warp[32];
-    i64* own = members + blockIdx.x * room;
+    i64* node_members = members + blockIdx.x * room;
     CATree<CODE> tree{rows, n_rows, n_clusterings, starts, children};
     for (i64 z = from + blockIdx.x; z < to; z += gridDim.x) {
         if (threadIdx.x == 0)
-            n_members = n_des > 0 ? tree.members_of(z, n_des, radii, first_leaf, own) : last_leaf[z] - first_leaf[z] + 1;
+            n_members = n_des > 0 ? tree.members_of(z, n_des, radii, first_leaf, node_members) : last_leaf[z] - first_leaf[z] + 1;
         __syncthreads();
         u64 best = ~0ull;
         for (i64 i = threadIdx.x; i < n_members; i += blockDim.x) {
-            i64 one = n_des > 0 ? own[i] : first_leaf[z] + i;
-            i32 reach = radii[one];
+            i64 member = n_des > 0 ? node_members[i] : first_leaf[z] + i;
+            i32 reach = radii[member];
             for (i64 j = 0; j < n_members; ++j) {
                 if (j == i) continue;
-                i64 other = n_des > 0 ? own[j] : first_leaf[z] + j;
-                reach = max(reach, tree.hamming(representatives[one], representatives[other]) + radii[other]);
+                i64 other = n_des > 0 ? node_members[j] : first_leaf[z] + j;
+                reach = max(reach, tree.hamming(representatives[member], representatives[other]) + radii[other]);
             }
             reach = min(reach, (i32)n_clusterings);
-            best = min(best, (u64)reach << 40 | (u64)representatives[one]);
+            best = min(best, (u64)reach << 40 | (u64)representatives[member]);
         }
         for (int step = 16; step; step /= 2) best = min(best, __shfl_xor_sync(ALL_LANES, best, step));
         if (threadIdx.x % 32 == 0) best_of_warp[threadIdx.x / 32] = best;

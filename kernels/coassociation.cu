@@ -18,12 +18,12 @@ extern "C" __global__ void coassociation_tile(const CODE* rows, const CODE* cols
             bool inside = i < n_rows && j < n_cols;
             f64 sum = 0.0;
             for (i64 first = 0; first < n_clusterings; first += AT_ONCE) {
-                int some = (int)min(n_clusterings - first, (i64)AT_ONCE);
+                int n_loaded = (int)min(n_clusterings - first, (i64)AT_ONCE);
                 __syncwarp();
-                for (int m = threadIdx.x; m < some && i < n_rows; m += 32)
+                for (int m = threadIdx.x; m < n_loaded && i < n_rows; m += 32)
                     labels[threadIdx.y][m] = rows[i * n_clusterings + first + m];
                 __syncwarp();
-                for (int m = 0; m < some && inside; ++m) {
+                for (int m = 0; m < n_loaded && inside; ++m) {
                     CODE label = labels[threadIdx.y][m];
                     if (label != MISSING(CODE) && label == cols[(first + m) * n_cols + j])
                         sum += weights[offsets[first + m] + label];

@@ -14,7 +14,7 @@
 // Writes the nearest centroid of each row, and its distance. One thread per row.
 //
 // units (1 + N_c, K): constant and cost in whole units, rounded down. A sum of units is below the distance by less than
-// M + 1 units. So only centroids within `slack` of the least sum so far are summed in float64, which most GPUs add 64
+// M + 1 units. So only centroids within `slack` of the smallest sum so far are summed in float64, which most GPUs add 64
 // times more slowly.
 extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const i32* units, i32 slack,
                                              const f64* cost, const f64* constant, i64* labels, f64* distances,
@@ -22,10 +22,10 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
     FOR_EACH(g, n_rows) {
         i64 nearest = -1;
         f64 smallest = 0.0;
-        i32 least = 0x7fffffff;
+        i32 smallest_units = 0x7fffffff;
         for (i64 first = 0; first < n_centroids; first += TILE) {
             i32 sums[TILE];
-            for (int j = 0; j < TILE; ++j) sums[j] = first + j < n_centroids ? units[first + j] : least;
+            for (int j = 0; j < TILE; ++j) sums[j] = first + j < n_centroids ? units[first + j] : smallest_units;
             for (i64 m = 0; m < n_clusterings; ++m) {
                 CODE label = codes[m * n_rows + g];
                 if (label == MISSING(CODE)) continue;
@@ -33,9 +33,9 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
                 for (int j = 0; j < TILE; ++j)
                     if (first + j < n_centroids) sums[j] += costs[j];
             }
-            for (int j = 0; j < TILE; ++j) least = min(least, sums[j]);
+            for (int j = 0; j < TILE; ++j) smallest_units = min(smallest_units, sums[j]);
             u32 near = 0;
-            for (int j = 0; j < TILE; ++j) near |= (u32)(first + j < n_centroids && sums[j] - slack <= least) << j;
+            for (int j = 0; j < TILE; ++j) near |= (u32)(first + j < n_centroids && sums[j] - slack <= smallest_units) << j;
             for (; near; near &= near - 1) {
                 i64 k = first + __ffs(near) - 1;
                 f64 sum = constant[k];

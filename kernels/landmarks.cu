@@ -25,8 +25,8 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
                                              i64 n_points, i64 n_features, i64 n_kept) {
     FOR_EACH(at, n_points) {
         i64 i = order[at], end = begins[of[i] + 1], kept = 0;
-        i64* own = ids + i * n_kept;
-        f32* far = squares + i * n_kept;
+        i64* object_ids = ids + i * n_kept;
+        f32* object_squares = squares + i * n_kept;
         f32 last = 0;
         for (i64 first = begins[of[i]]; first < end; first += LANES) {
             const f32* rows[LANES];
@@ -59,13 +59,13 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
             for (int c = 0; c < LANES; ++c) {
                 if (first + c >= end || (kept == n_kept && apart[c] >= last)) continue;  // ties keep the smaller id
                 i64 place = kept < n_kept ? kept++ : kept - 1;
-                for (; place > 0 && apart[c] < far[place - 1]; --place) {
-                    own[place] = own[place - 1];
-                    far[place] = far[place - 1];
+                for (; place > 0 && apart[c] < object_squares[place - 1]; --place) {
+                    object_ids[place] = object_ids[place - 1];
+                    object_squares[place] = object_squares[place - 1];
                 }
-                own[place] = listed[first + c];
-                far[place] = apart[c];
-                last = far[kept - 1];
+                object_ids[place] = listed[first + c];
+                object_squares[place] = apart[c];
+                last = object_squares[kept - 1];
             }
         }
     }
@@ -126,11 +126,11 @@ extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights,
     }
 }
 
-// No score is negative. `changed` is increased by the number of labels that differ from those before, and sizes (k,) by
+// Scores are not negative. `changed` is increased by the number of labels that differ from those before, and sizes (k,) by
 // the number of objects of each center. sums (K, k, p): for each s, the shares of the objects of a center in each
 // landmark, added in the units of whole (N, K), so that the order in which blocks add cannot change a bit.
 extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, const f64* towards, const f64* lift,
-                                           const i64* whole, i64* labels, u64* changed, u64* sums, u64* sizes,
+                                           const i64* added, i64* labels, u64* changed, u64* sums, u64* sizes,
                                            i64 n_objects, i64 n_neighbors, i64 n_centers, i64 n_landmarks) {
     int lane = threadIdx.x % 32, n_lanes = 32;
     while (n_lanes / 2 >= n_centers) n_lanes /= 2;
@@ -160,7 +160,7 @@ extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, c
         if (i >= n_objects) continue;
         for (i64 s = own; s < n_neighbors; s += n_lanes) {
             i64 at = i * n_neighbors + s;
-            atomicAdd(&sums[(s * n_centers + nearest) * n_landmarks + ids[at]], (u64)whole[at]);
+            atomicAdd(&sums[(s * n_centers + nearest) * n_landmarks + ids[at]], (u64)added[at]);
         }
         if (own == 0) {
             n_changed += labels[i] != nearest;

@@ -13,8 +13,8 @@ extern "C" __global__ void weigh_labels(const i64* labels, const i64* weights, R
                                         i64 n_points, i64 first, i64 n_labels, i64 n_weights) {
     FOR_EACH(at, n_starts * n_centers * n_points) {
         i64 i = at % n_points, c = at / n_points % n_centers, b = at / n_points / n_centers;
-        bool own = labels[b * n_labels + first + i] == c;
-        hot[at] = own ? n_weights ? (REAL)weights[first + i] : (REAL)1 : (REAL)0;
+        bool is_in_cluster = labels[b * n_labels + first + i] == c;
+        hot[at] = is_in_cluster ? n_weights ? (REAL)weights[first + i] : (REAL)1 : (REAL)0;
     }
 }
 
@@ -24,8 +24,8 @@ extern "C" __global__ void move_centers(const f64* centers, const f64* total, co
     FOR_EACH(at, n_starts * n_centers * n_features) {
         i64 c = at / n_features;
         bool moves = weight[c] > 0.0 && !settled[c / n_centers];
-        f64 own = moves ? total[at] / (weight[c] > 1.0 ? weight[c] : 1.0) : centers[at], by = own - centers[at];
-        moved[at] = own;
-        squares[at] = by * by;
+        f64 mean = moves ? total[at] / (weight[c] > 1.0 ? weight[c] : 1.0) : centers[at], shift = mean - centers[at];
+        moved[at] = mean;
+        squares[at] = shift * shift;
     }
 }

@@ -16,11 +16,11 @@ extern "C" __global__ void mapping_coefficients(const i64* ids, const f64* dista
     FOR_EACH(which, n_rows * n_clusterings) {
         i64 i = which / n_clusterings, m = which % n_clusterings;
         Shares shares = {clusters + i * n_places + firsts[m], values + i * n_places + firsts[m], 0};
-        f64 far = 0.0;
-        for (i64 t = 0; t < n_neighbors; ++t) far += distances[i * n_neighbors + t];
+        f64 total_distance = 0.0;
+        for (i64 t = 0; t < n_neighbors; ++t) total_distance += distances[i * n_neighbors + t];
         for (i64 t = 0; t < n_neighbors; ++t) {
             CODE label = codes[m * n_objects + ids[i * n_neighbors + t]];
-            f64 weight = reference_weight(distances[i * n_neighbors + t], far, n_neighbors);
+            f64 weight = reference_weight(distances[i * n_neighbors + t], total_distance, n_neighbors);
             if (label != MISSING(CODE) && weight > 0.0) shares.add((i32)(offsets[m] + label), weight);
         }
         shares.scale();

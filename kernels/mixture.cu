@@ -10,18 +10,18 @@
 extern "C" __global__ void posteriors(f64* sums, const f64* constant, f64 scale, i64* shares, f64* bits, i64 n_rows,
                                       i64 width) {
     FOR_EACH(g, n_rows) {
-        f64* own = sums + g * width;
-        f64 most = own[0] + constant[0];
+        f64* row = sums + g * width;
+        f64 largest = row[0] + constant[0];
         for (i64 k = 0; k < width; ++k) {
-            own[k] += constant[k];
-            if (own[k] > most) most = own[k];
+            row[k] += constant[k];
+            if (row[k] > largest) largest = row[k];
         }
         f64 total = 0.0;
         for (i64 k = 0; k < width; ++k) {
-            own[k] = power_of_two(own[k] - most);
-            total += own[k];
+            row[k] = power_of_two(row[k] - largest);
+            total += row[k];
         }
-        for (i64 k = 0; k < width; ++k) shares[g * width + k] = share_of(own[k], total, scale);
-        bits[g] = most + logarithm(total);
+        for (i64 k = 0; k < width; ++k) shares[g * width + k] = share_of(row[k], total, scale);
+        bits[g] = largest + logarithm(total);
     }
 }

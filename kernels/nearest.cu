@@ -35,12 +35,12 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     FOR_EACH(at, n_tiles * n_clusterings) {
         i64 t = at / n_clusterings, m = at % n_clusterings;
         const CODE* labels = tiles + (t * words_of(n_clusterings) + m / PER_WORD) * TILE * PER_WORD + m % PER_WORD;
-        u32* own = present + offsets[m] * n_words + t / 32;
+        u32* words = present + offsets[m] * n_words + t / 32;
         CODE last = MISSING(CODE);
         for (i64 row = 0; row < TILE; ++row) {
             CODE label = labels[row * PER_WORD];
             if (label == last || label == MISSING(CODE)) continue;
-            atomicOr(&own[label * n_words], 1u << t % 32);
+            atomicOr(&words[label * n_words], 1u << t % 32);
             last = label;
         }
     }
@@ -51,37 +51,37 @@ struct BitSums {
     u32 planes[PLANES] = {};
 
     // Adds a number to each sum whose bit of `chosen` is set.
-    __device__ void add(u32 chosen, u32 number) {
+    __device__ void add(u32 rows, u32 number) {
         u32 carry = 0;
         for (int b = 0; b < PLANES; ++b) {
-            u32 own = planes[b], added = number >> b & 1 ? chosen : 0;
-            planes[b] = own ^ added ^ carry;
-            carry = (own & added) | (carry & (own | added));
+            u32 plane = planes[b], added = number >> b & 1 ? rows : 0;
+            planes[b] = plane ^ added ^ carry;
+            carry = (plane & added) | (carry & (plane | added));
         }
     }
 
     // Returns the largest of the sums.
     __device__ int largest() const {
         u32 candidates = ~0u;
-        int found = 0;
+        int sum = 0;
         for (int b = PLANES - 1; b >= 0; --b) {
             if (!(candidates & planes[b])) continue;
             candidates &= planes[b];
-            found |= 1 << b;
+            sum |= 1 << b;
         }
-        return found;
+        return sum;
     }
 };
 
 // Returns a word with bit i set where sum i is at least `number`. Plane b of the sums is planes[b * n_apart].
 __device__ inline u32 at_least(int number, const u32* planes, int n_apart) {
-    u32 found = ~0u;
+    u32 lanes = ~0u;
 #pragma unroll 4
     for (int b = 0; b < PLANES; ++b) {
         u32 plane = planes[b * n_apart];
-        found = number >> b & 1 ? plane & found : plane | found;
+        lanes = number >> b & 1 ? plane & lanes : plane | lanes;
     }
-    return number >> PLANES ? 0 : found;
+    return number >> PLANES ? 0 : lanes;
 }
 
 // A word of a query's labels: the labels, the top bit of each label that is not missing, and in the byte of this bit
@@ -105,10 +105,10 @@ struct __align__(8) Bounding {
 struct Score {
     u32 low = 0, high = 0;
 
-    __device__ void add(u32 row, const Word& own) {
-        u32 same = own.shared_with(row);
-        low = __dp4a(same, ONES ? 0x01010101u : own.low, low);
-        if (!ONES) high = __dp4a(same, own.high, high);
+    __device__ void add(u32 row, const Word& query) {
+        u32 common = query.shared_with(row);
+        low = __dp4a(common, ONES ? 0x01010101u : query.low, low);
+        if (!ONES) high = __dp4a(common, query.high, high);
     }
 
     __device__ int total() const { return (int)((low + (high << 8)) / 128); }
@@ -117,7 +117,7 @@ struct Score {
 // 80 registers a thread at most, for 24 warps per multiprocessor.
 //
 // Writes rows of ids (G, K), similarities, bound and bound_hash: for query q = queries[i], the nearest rows of other
-// components whose similarity is at least least[i].
+// components whose similarity is at least smallest[i].
 //
 // room: the words of a query's labels that a warp holds in dynamic shared memory, at 16 + 8 PER_WORD bytes each. Longer
 //   rows are held in parts, one after the other.
@@ -126,7 +126,7 @@ struct Score {
 // reaches (warps of the grid, PLANES, n_words): scratch.
 // compared: the number of label comparisons, to which the kernel adds the comparisons that it makes.
 extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_rows(
-    const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const u32* tiles, const u32* present,
+    const i64* queries, const f64* smallest, i64 n_queries, const CODE* codes, const u32* tiles, const u32* present,
     const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
     const i64* of_tile, const i64* order, f64 to_score, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
     int room, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
@@ -139,15 +139,15 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
     Bounding* bounding = (Bounding*)(shared + blockDim.x / 32 * room) + threadIdx.x / 32 * room * PER_WORD;
     for (i64 i = warp; i < n_queries; i += n_warps) {
         i64 q = queries[i], mine = component[q];
-        f64 enough = least[i];
+        f64 enough = smallest[i];
 
-        int held = -1;
+        int word_held = -1;
         u32 missing = (u32)offsets[n_clusterings];
         // Holds the words of the query from `first` on, and returns their number.
         auto hold = [&](int first) {
             int n = min(room, row_words - first);
-            if (held == first) return n;
-            held = first;
+            if (word_held == first) return n;
+            word_held = first;
             __syncwarp();
 #pragma unroll 1  // unrolled, these loops would set the number of registers
             for (int s = lane; s < n; s += 32) {
@@ -155,18 +155,18 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
 #pragma unroll 1
                 for (int f = 0; f < PER_WORD; ++f) {
                     i64 m = (i64)(first + s) * PER_WORD + f;
-                    CODE own = m < n_clusterings ? codes[m * n_rows + q] : MISSING(CODE);
-                    Bounding one = {missing, 0};
-                    if (own != MISSING(CODE)) {
+                    CODE label = m < n_clusterings ? codes[m * n_rows + q] : MISSING(CODE);
+                    Bounding entry = {missing, 0};
+                    if (label != MISSING(CODE)) {
                         int top = BITS * (f + 1) - 8;  // the lowest bit of the label's top byte
-                        one.cluster = (u32)(offsets[m] + own);
-                        one.unit = units[one.cluster];
-                        word.labels |= (u32)own << BITS * f;
+                        entry.cluster = (u32)(offsets[m] + label);
+                        entry.unit = units[entry.cluster];
+                        word.labels |= (u32)label << BITS * f;
                         word.known |= 128u << top;
-                        word.low |= (one.unit & 255) << top;
-                        word.high |= (one.unit >> 8) << top;
+                        word.low |= (entry.unit & 255) << top;
+                        word.high |= (entry.unit >> 8) << top;
                     }
-                    bounding[s * PER_WORD + f] = one;
+                    bounding[s * PER_WORD + f] = entry;
                 }
                 words[s] = word;
             }
@@ -178,15 +178,15 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
         u32 row_bytes = 4 * n_words;  // the offset of a cluster in bytes is one product of 32-bit numbers
         for (int first_word = 0; first_word < n_words; first_word += 32) {
             int word = first_word + lane;
-            const char* own = (const char*)(present + word);
+            const char* present_word = (const char*)(present + word);
             BitSums sums;
             for (int first = 0; first < row_words; first += room) {
                 int n = hold(first) * PER_WORD;
                 if (word >= n_words) continue;
                 for (int s = 0; s < n; ++s) {
-                    Bounding one = bounding[s];
-                    u32 there = *(const u32*)(own + (u64)one.cluster * row_bytes);
-                    sums.add(there, ONES ? 1 : one.unit);
+                    Bounding entry = bounding[s];
+                    u32 tiles_with = *(const u32*)(present_word + (u64)entry.cluster * row_bytes);
+                    sums.add(tiles_with, ONES ? 1 : entry.unit);
                 }
             }
             if (word >= n_words) continue;
@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
 
         WarpList list(n_listed);
-        int floor = max(1, (int)(enough * to_score + 1e-9));  // the least score that justifies the exact similarity
+        int floor = max(1, (int)(enough * to_score + 1e-9));  // the smallest score that justifies the exact similarity
         // Computes the exact similarity of a lane's row where its score passes, and lists the row if it is near enough.
         auto offer = [&](int score, i64 place) {
             bool passes = score >= floor && place < n_rows;
@@ -210,8 +210,8 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
                 int n = hold(first);
                 const u32* row = tiles + (place / TILE * row_words + first) * TILE + place % TILE;
                 for (int s = 0; passes && s < n; ++s) {
-                    for (u32 same = words[s].shared_with(row[s * TILE]); same; same &= same - 1)
-                        numerator += weights[bounding[s * PER_WORD + (__ffs(same) - 1) / BITS].cluster] * (WEIGHT)pairs;
+                    for (u32 common = words[s].shared_with(row[s * TILE]); common; common &= common - 1)
+                        numerator += weights[bounding[s * PER_WORD + (__ffs(common) - 1) / BITS].cluster] * (WEIGHT)pairs;
                 }
             }
             f64 similarity = (f64)numerator / (f64)(pairs * n_clusterings);
@@ -223,15 +223,15 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
         while (high > floor) {
             low = max(low, floor);
             for (int first_word = 0; first_word < n_words; first_word += 32) {
-                const u32* own = reach + first_word + lane;
-                u32 wanted = 0;
-                if (first_word + lane < n_words) wanted = at_least(low, own, n_words) & ~at_least(high, own, n_words);
-                while (unsigned wanting = __ballot_sync(ALL_LANES, wanted != 0)) {
+                const u32* lane_reach = reach + first_word + lane;
+                u32 segments = 0;
+                if (first_word + lane < n_words) segments = at_least(low, lane_reach, n_words) & ~at_least(high, lane_reach, n_words);
+                while (unsigned wanting = __ballot_sync(ALL_LANES, segments != 0)) {
                     int source = __ffs(wanting) - 1, before = floor;
-                    int t = (first_word + source) * 32 + __ffs(__shfl_sync(ALL_LANES, wanted, source)) - 1;
-                    if (lane == source) wanted &= wanted - 1;
+                    int t = (first_word + source) * 32 + __ffs(__shfl_sync(ALL_LANES, segments, source)) - 1;
+                    if (lane == source) segments &= segments - 1;
                     if (of_tile[t] == mine) continue;
-                    Score even, odd;  // of rows 2 lane and 2 lane + 1
+                    Score even, odd;  // scores of rows 2 lane and 2 lane + 1
                     for (int first = 0; first < row_words; first += room) {
                         int n = hold(first);
                         const u64* rows = (const u64*)(tiles + ((i64)t * row_words + first) * TILE) + lane;
@@ -247,17 +247,17 @@ extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_r
                     for (int side = 0; side < 2; ++side)
                         offer(side ? scores[1] : scores[0], (i64)t * TILE + 2 * lane + side);
                     ++visited;
-                    if (floor > before && wanted) wanted &= at_least(floor, own, n_words);
+                    if (floor > before && segments) segments &= at_least(floor, lane_reach, n_words);
                 }
             }
             high = low;
             low = min(high - 1, high - high / 4);
         }
         list.write(q, ids, similarities, bound, bound_hash, enough);
-        int known = 0;  // the query's labels that are not missing
-        for (i64 m = lane; m < n_clusterings; m += 32) known += codes[m * n_rows + q] != MISSING(CODE);
-        for (int step = 16; step; step /= 2) known += __shfl_xor_sync(ALL_LANES, known, step);
-        if (lane == 0) atomicAdd(compared, (u64)known * (u64)(n_tiles + (i64)TILE * visited));
+        int n_labelled = 0;  // the query's labels that are not missing
+        for (i64 m = lane; m < n_clusterings; m += 32) n_labelled += codes[m * n_rows + q] != MISSING(CODE);
+        for (int step = 16; step; step /= 2) n_labelled += __shfl_xor_sync(ALL_LANES, n_labelled, step);
+        if (lane == 0) atomicAdd(compared, (u64)n_labelled * (u64)(n_tiles + (i64)TILE * visited));
         __syncwarp();  // the labels of the next query overwrite those of this query
     }
 }

@@ -52,7 +52,7 @@ extern "C" __global__ void search_observed(const i64* queries, const i64* active
         list.write(a, ids, similarities, bound, bound_hash, 0.0);
         bool any_apart = __ballot_sync(ALL_LANES, apart) != 0;
         if (lane == 0 && any_apart) bound_hash[a] = 0;
-        __syncwarp();  // all lanes must have read the table before it is cleared; a vote does not order memory
+        __syncwarp();  // a barrier between reads of the table and its clearing; a vote does not order memory
         for (i64 e = begin + lane; e < end; e += 32) table[clusters[e]] = 0;
         __syncwarp();
     }

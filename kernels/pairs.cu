@@ -29,17 +29,17 @@ extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, 
         i64 h = left + threadIdx.x;
         i64 bin[ROWS] = {};
         for (i64 first = 0; first < n_clusterings; first += AT_ONCE) {
-            int some = (int)min(n_clusterings - first, (i64)AT_ONCE);
+            int n_loaded = (int)min(n_clusterings - first, (i64)AT_ONCE);
             __syncthreads();
-            for (int at = threadIdx.x; at < some * ROWS; at += blockDim.x) {
+            for (int at = threadIdx.x; at < n_loaded * ROWS; at += blockDim.x) {
                 i64 g = top + at % ROWS;
                 labels[at / ROWS][at % ROWS] = g < n_rows ? codes[(first + at / ROWS) * n_rows + g] : MISSING(CODE);
             }
             __syncthreads();
-            for (int m = 0; m < some && h < n_rows; ++m) {
-                CODE own = codes[(first + m) * n_rows + h];
+            for (int m = 0; m < n_loaded && h < n_rows; ++m) {
+                CODE label = codes[(first + m) * n_rows + h];
                 for (int r = 0; r < ROWS; ++r)
-                    if (both_labelled(own, labels[m][r])) bin[r] += step + (own == labels[m][r]);
+                    if (both_labelled(label, labels[m][r])) bin[r] += step + (label == labels[m][r]);
             }
         }
         for (int r = 0; r < ROWS; ++r) {

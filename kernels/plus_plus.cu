@@ -17,9 +17,9 @@ extern "C" __global__ void draw_points(const f64* turned, const f64* reached, co
     i64 b = blockIdx.x / n_drawn, j = blockIdx.x % n_drawn;
     if (threadIdx.x == 0) n_below = 0;
     __syncthreads();
-    f64 drawn = uniform[(b * (n_centers - 1) + c - 1) * n_drawn + j] * potential[b];
+    f64 point = uniform[(b * (n_centers - 1) + c - 1) * n_drawn + j] * potential[b];
     u32 below = 0;
-    for (i64 i = threadIdx.x; i < n_points; i += blockDim.x) below += reached[b * n_points + i] < drawn;
+    for (i64 i = threadIdx.x; i < n_points; i += blockDim.x) below += reached[b * n_points + i] < point;
     if (below) atomicAdd(&n_below, below);
     __syncthreads();
     i64 place = n_below < n_points ? n_below : n_points - 1;  // rounding may leave the last sum below the drawn value
@@ -32,10 +32,10 @@ extern "C" __global__ void draw_points(const f64* turned, const f64* reached, co
 extern "C" __global__ void nearer_squares(const f64* own, const f64* weights, const f64* nearest, const i64* places,
                                           f64* squares, f64* spent, i64 n_starts, i64 n_drawn, i64 n_points) {
     FOR_EACH(at, n_starts * n_drawn * n_points) {
-        i64 drawn = at / n_points, i = at % n_points;
-        f64 square = squares[at] * -2.0 + own[i] + own[places[drawn]];
+        i64 candidate = at / n_points, i = at % n_points;
+        f64 square = squares[at] * -2.0 + own[i] + own[places[candidate]];
         square = square > 0.0 ? square : 0.0;
-        f64 before = nearest[drawn / n_drawn * n_points + i];
+        f64 before = nearest[candidate / n_drawn * n_points + i];
         squares[at] = square = square < before ? square : before;
         spent[at] = square * weights[i];
     }
@@ -47,8 +47,8 @@ extern "C" __global__ void keep_best(const i64* places, const f64* potentials, c
                                      i64 n_points, i64 c, i64 n_centers) {
     FOR_EACH(at, n_starts * n_points) {
         i64 b = at / n_points, i = at % n_points, best = b * n_drawn;
-        for (i64 drawn = best + 1; drawn < (b + 1) * n_drawn; ++drawn)
-            if (potentials[drawn] < potentials[best]) best = drawn;
+        for (i64 candidate = best + 1; candidate < (b + 1) * n_drawn; ++candidate)
+            if (potentials[candidate] < potentials[best]) best = candidate;
         nearest[at] = squares[best * n_points + i];
         weighted[at] = spent[best * n_points + i];
         if (i == 0) {

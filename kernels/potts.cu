@@ -26,13 +26,13 @@ extern "C" __global__ void update_memberships(const i64* objects, const i64* sta
         i64 i = objects[at];
         f64* row = memberships + i * width;
         const f64* likely = lookups + row_of[i] * width;
-        f64 most = 0.0, total = 0.0;
+        f64 largest = 0.0, total = 0.0;
         for (i64 k = 0; k < width; ++k) {
             row[k] = tau[0] * likely[k] + beta * field(starts, heads, weights, memberships, i, k, width);
-            if (k == 0 || row[k] > most) most = row[k];
+            if (k == 0 || row[k] > largest) largest = row[k];
         }
         for (i64 k = 0; k < width; ++k) {
-            row[k] = power_of_two(row[k] - most);
+            row[k] = power_of_two(row[k] - largest);
             total += row[k];
         }
         i64 label = 0;

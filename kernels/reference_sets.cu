@@ -38,18 +38,18 @@ extern "C" __global__ void nearest_objects(const f64* out, i64* ids, f64* square
     i64 n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32; i < n_rows; i += n_warps) {
         const f64* row = out + i * n_objects;
-        f64 found = -1.0;
-        i64 found_id = n_objects;
+        f64 last_square = -1.0;
+        i64 last_id = n_objects;
         for (i64 before = 0; before < n_kept; before += 32) {
             WarpList list((int)min(n_kept - before, (i64)32));
             for (i64 start = 0; start < n_objects; start += 32) {
                 i64 j = start + list.lane;
                 f64 square = j < n_objects ? row[j] : -1.0;
-                bool further = square > found || (square == found && j > found_id && j < n_objects);
-                list.insert_each(list.admits(-square, j) && further, j, -square, j);
+                bool comes_after = square > last_square || (square == last_square && j > last_id && j < n_objects);
+                list.insert_each(list.admits(-square, j) && comes_after, j, -square, j);
             }
-            found = -list.last_similarity();
-            found_id = __shfl_sync(ALL_LANES, list.id, list.room - 1);
+            last_square = -list.last_similarity();
+            last_id = __shfl_sync(ALL_LANES, list.id, list.room - 1);
             if (list.lane < list.room) {
                 ids[i * n_kept + before + list.lane] = list.id;
                 squares[i * n_kept + before + list.lane] = -list.similarity;

@@ -44,12 +44,12 @@ extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed
                 bool mine = first + lane < n;
                 i64 e = begin + first + lane, end = other + n_other;
                 i64 match = mine ? first_from(clusters, other, end, clusters[e]) : end;
-                bool both = match < end && clusters[match] == clusters[e];
-                unsigned all_both = __ballot_sync(ALL_LANES, both);
-                if (mine && !(both && side)) {
+                bool is_shared = match < end && clusters[match] == clusters[e];
+                unsigned all_both = __ballot_sync(ALL_LANES, is_shared);
+                if (mine && !(is_shared && side)) {
                     i64 at = to + first + lane + match - other - in_both - __popc(all_both & below);
                     clusters[at] = clusters[e];
-                    counts[at] = counts[e] + (both ? counts[match] : 0);
+                    counts[at] = counts[e] + (is_shared ? counts[match] : 0);
                 }
                 in_both += __popc(all_both);
             }
@@ -164,22 +164,22 @@ extern "C" __global__ void search_regions(
     for (i64 item = blockIdx.x; item < n_queries * n_parts; item += gridDim.x) {
         i64 i = item / n_parts, a = queries[i], begin = start[a], end = begin + length[a];
         int part = (int)(item % n_parts);
-        auto tile_of = [&](int own) { return (own / 32 * n_parts + part) * 32 + own % 32; };
+        auto tile_of = [&](int index) { return (index / 32 * n_parts + part) * 32 + index % 32; };
         f64 size_a = (f64)size[a];
         f32 per_object = (f32)(1.0 / size_a);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
             table[clusters[e]] = bounded ? (Score)(bounding[clusters[e]] * ((f32)counts[e] * per_object))
                                          : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
         f32 best = 0;
-        for (int own = threadIdx.x; own < most_own; own += blockDim.x) {
-            i64 t = tile_of(own), stop = t < n_tiles ? end : begin;
+        for (int index = threadIdx.x; index < most_own; index += blockDim.x) {
+            i64 t = tile_of(index), stop = t < n_tiles ? end : begin;
             f32 sum = 0;
             for (i64 e = begin; e < stop; ++e) {
                 u32 c = (u32)clusters[e];
                 sum += bounding[c] * ((f32)counts[e] * per_object) * ceilings[(u64)c * (u32)n_tiles + t];
             }
             work += stop - begin;
-            reach[own] = sum;
+            reach[index] = sum;
             best = max(best, sum);
         }
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
@@ -200,18 +200,18 @@ extern "C" __global__ void search_regions(
                 f32 least = shared_least;
                 int queued = 0;
                 while (next < most_own && queued < room) {
-                    int own = next + lane;
-                    f32 promised = own < most_own ? reach[own] : (f32)0;
-                    bool wanted = promised > (f32)0 && promised >= low && promised < high && promised >= least;
-                    unsigned visits = __ballot_sync(ALL_LANES, wanted);
+                    int index = next + lane;
+                    f32 promised = index < most_own ? reach[index] : (f32)0;
+                    bool is_due = promised > (f32)0 && promised >= low && promised < high && promised >= least;
+                    unsigned visits = __ballot_sync(ALL_LANES, is_due);
                     next += 32;
                     while (queued + __popc(visits) > room) {  // postpone the last tile to the next visit
                         int last = 31 - __clz(visits);
                         visits &= ~(1u << last);
-                        next = own - lane + last;
+                        next = index - lane + last;
                     }
                     if (warp == 0 && (visits >> lane & 1))
-                        queue[queued + __popc(visits & ((1u << lane) - 1))] = tile_of(own);
+                        queue[queued + __popc(visits & ((1u << lane) - 1))] = tile_of(index);
                     queued += __popc(visits);
                 }
                 i64 n_places = queued * tile;
@@ -252,11 +252,11 @@ extern "C" __global__ void search_regions(
                         f64 last = list.last_similarity();
                         if (!list.full()) last = 0.0;
                         if (lane == 0 && n_parts > 1) {
-                            i64 others = atomicMax(&lasts[i], __double_as_longlong(last));
-                            last = max(last, __longlong_as_double(others));
+                            i64 last_of_others = atomicMax(&lasts[i], __double_as_longlong(last));
+                            last = max(last, __longlong_as_double(last_of_others));
                         }
                         if (lane == 0 && last > 0.0) {
-                            // Both are below the value of the last entry, of this part or of another, by more than the
+                            // The two bounds are below the value of the last entry, of this part or of another, by more than the
                             // rounding of scores, sizes and products.
                             shared_least = (f32)max(0.0, last * lowered);
                             shared_floor = bounded ? shared_least

@@ -209,7 +209,7 @@ extern "C" __global__ void update_lists(
     __shared__ Entries slices[4][SLICE];
     Entries* slice = slices[threadIdx.x / 32];
     i64 n_active = counts[ACTIVE];
-    if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for look_up to add to
+    if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // look_up adds to them
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
     Histograms histograms = {clusters, of_clusters, start, length, size};
@@ -223,9 +223,9 @@ extern "C" __global__ void update_lists(
         f64 similarity = mine ? similarities[side * n_listed + slot] : 0.0;
         i64 now = old >= 0 ? into[old] : -1;
         bool kept = now >= 0 && now != a;
-        for (int other = 0; other < 31; ++other) {  // keep one of the entries that have become the same region
-            i64 same = __shfl_sync(ALL_LANES, now, other);
-            if (other < lane && same == now) kept = false;
+        for (int source = 0; source < 31; ++source) {  // keep one of the entries that have become the same region
+            i64 region = __shfl_sync(ALL_LANES, now, source);
+            if (source < lane && region == now) kept = false;
         }
         bool changed = kept && (b != a || partner[now] >= 0);
         if (n_columns && n_clusterings) {
@@ -234,15 +234,15 @@ extern "C" __global__ void update_lists(
             i64 begin = start[a], next = begin, end = begin + length[a];
             i64 e = changed ? start[now] : 0, end_now = changed ? e + length[now] : 0;
             WEIGHT total = 0, possible = 0;
-            auto add_shared = [&](i32 cluster, i64 own, i64 other) {
-                WEIGHT pairs = (WEIGHT)((i64)of_clusters[own] * (i64)of_clusters[other]);
+            auto add_shared = [&](i32 cluster, i64 count_a, i64 count_b) {
+                WEIGHT pairs = (WEIGHT)((i64)of_clusters[count_a] * (i64)of_clusters[count_b]);
                 total += weights[cluster] * pairs;
                 if (!n_clusterings) possible += weights[n_columns + cluster] * pairs;
             };
             if (end_now - e > 8 * (end - begin)) {  // a long histogram is not walked, but searched for each cluster
-                for (i64 own = begin; own < end; ++own) {
-                    e = first_from(clusters, e, end_now, clusters[own]);
-                    if (e < end_now && clusters[e] == clusters[own]) add_shared(clusters[own], own, e);
+                for (i64 entry = begin; entry < end; ++entry) {
+                    e = first_from(clusters, e, end_now, clusters[entry]);
+                    if (e < end_now && clusters[e] == clusters[entry]) add_shared(clusters[entry], entry, e);
                 }
                 e = end_now;
             }
@@ -278,10 +278,10 @@ extern "C" __global__ void update_lists(
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);
         if (b != a) {  // order the entries of both lists, best first
             place = 0;
-            for (int other = 0; other < 32; ++other) {
-                f64 its_similarity = __shfl_sync(ALL_LANES, similarity, other);
-                u64 its_tie = __shfl_sync(ALL_LANES, tie, other);
-                if ((all_kept >> other & 1) && comes_before(its_similarity, its_tie, similarity, tie)) ++place;
+            for (int source = 0; source < 32; ++source) {
+                f64 its_similarity = __shfl_sync(ALL_LANES, similarity, source);
+                u64 its_tie = __shfl_sync(ALL_LANES, tie, source);
+                if ((all_kept >> source & 1) && comes_before(its_similarity, its_tie, similarity, tie)) ++place;
             }
         }
         __syncwarp();
@@ -302,7 +302,7 @@ extern "C" __global__ void update_lists(
         if (lane != 0) continue;
         nearest[a] = UNKNOWN;
         Tolerance tolerance = {slack, margin, nothing};
-        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // of the objects that were in a before the merge
+        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // share of a's objects that it had before the merge
         Bound of_union = union_bound({bound[a], bound_hash[a]}, {bound[b], bound_hash[b]}, share, !n_clusterings, tolerance);
         if (first_dropped) of_union = raised_bound(of_union, {dropped_similarity, dropped_tie}, !n_clusterings, tolerance);
         bound[a] = of_union.similarity;

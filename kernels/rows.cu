@@ -24,9 +24,9 @@ extern "C" __global__ void pack_rows(const CODE* codes, const i64* radices, cons
     }
 }
 
-// Writes places (n_rows,): the position of each row in `others`, or -1 where it is absent. rows (M, n_rows);
-// others (M, n_others): distinct rows in lexicographic order. One thread per row makes a binary search.
-extern "C" __global__ void find_rows(const CODE* rows, const CODE* others, i64* places, i64 n_rows, i64 n_others,
+// Writes places (n_rows,): the position of each row in `sorted_rows`, or -1 where it is absent. rows (M, n_rows);
+// sorted_rows (M, n_sorted): distinct rows in lexicographic order. One thread per row makes a binary search.
+extern "C" __global__ void find_rows(const CODE* rows, const CODE* sorted_rows, i64* places, i64 n_rows, i64 n_sorted,
                                      i64 n_clusterings) {
-    FOR_EACH(x, n_rows) places[x] = place_among(rows + x, n_rows, others, 1, n_others, n_others, n_clusterings);
+    FOR_EACH(x, n_rows) places[x] = place_among(rows + x, n_rows, sorted_rows, 1, n_sorted, n_sorted, n_clusterings);
 }

@@ -32,7 +32,7 @@ extern "C" __global__ void label_correspondences(const CODE* codes, const i64* o
                                                  u64* unknown, i64 n_rows, i64 width, i64 shared_cells) {
     extern __shared__ u64 shared[];
     i64 m = blockIdx.y, n_known = (offsets[m + 1] - offsets[m]) * width, n_cells = n_known + width;
-    u64 *known = out + offsets[m] * width, *others = unknown + m * width;
+    u64 *sums = out + offsets[m] * width, *missing_sums = unknown + m * width;
     const CODE* labels = codes + m * n_rows;
     i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x, rows_at_once = (i64)gridDim.x * blockDim.x / width;
     i64 first = thread / width, d = thread - first * width;
@@ -46,10 +46,10 @@ extern "C" __global__ void label_correspondences(const CODE* codes, const i64* o
         for (i64 g = first; g < n_rows; g += rows_at_once)
             cells.add(labels[g] == MISSING(CODE) ? of_missing : at + (int)labels[g] * k, (u64)values[g * width + d]);
         __syncthreads();
-        cells.pour(known, 0, n_known);
-        cells.pour(others, n_known, n_cells);
+        cells.pour(sums, 0, n_known);
+        cells.pour(missing_sums, n_known, n_cells);
     } else {
         for (i64 g = first; g < n_rows; g += rows_at_once)
-            atomicAdd(labels[g] == MISSING(CODE) ? &others[d] : &known[labels[g] * width + d], (u64)values[g * width + d]);
+            atomicAdd(labels[g] == MISSING(CODE) ? &missing_sums[d] : &sums[labels[g] * width + d], (u64)values[g * width + d]);
     }
 }

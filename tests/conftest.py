@@ -437,13 +437,13 @@ def fake_cupy(monkeypatch):
     """Replace CuPy by tests/fake_cupy.py, so that device="cuda" runs on the CPU. No memory is in use at first."""
     import fake_cupy
 
-    from gpuens.runtime import device, kernels
+    from gpuens.runtime import device, gpu, kernels
 
     def forget():
         kernels._module.cache_clear()
         device.describe.cache_clear()
-        device._refuse_incomplete.cache_clear()
-        device.keeps_kernels.cache_clear()
+        gpu._refuse_incomplete.cache_clear()
+        gpu.keeps_kernels.cache_clear()
 
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     fake_cupy.reset()

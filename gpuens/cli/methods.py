@@ -48,7 +48,7 @@ def _print(summaries: dict[str, str]) -> None:
 
 def _facts(kind: type) -> dict[str, Any]:
     said = {
-        flag: {"parameter": option.name, "type": option.said, "default": option.default, "meaning": option.meaning}
+        flag: {"parameter": option.name, "type": option.type_text, "default": option.default, "meaning": option.meaning}
         for flag, option in flags(kind).items()
     }
     return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": summary(kind), "options": said}

@@ -94,4 +94,4 @@ def refuse_parameters(
 
 def _help(option: Option) -> str:
     default = "" if option.default in (None, NEEDED) else f"; {option.written_default} if not given"
-    return f"{option.meaning} ({option.said or option.kinds}{default})".strip().replace("%", "%%")
+    return f"{option.meaning} ({option.type_text or option.kinds}{default})".strip().replace("%", "%%")

@@ -88,11 +88,11 @@ class Aligned(NamedTuple):
         """
         m = checks.check_integer(m, "m", minimum=0, maximum=len(self.clusters) - 1)
         if self.soft[m] is None:
-            own: np.ndarray = devices.to_host(self.codes[:, m])[:, None] == np.arange(len(self.names))
-            return own.astype(np.float64)
-        found = np.zeros((len(self.reference), len(self.names)))
-        found[:, self.clusters[m]] = devices.to_host(self.soft[m])
-        return found
+            mask: np.ndarray = devices.to_host(self.codes[:, m])[:, None] == np.arange(len(self.names))
+            return mask.astype(np.float64)
+        shares = np.zeros((len(self.reference), len(self.names)))
+        shares[:, self.clusters[m]] = devices.to_host(self.soft[m])
+        return shares
 
 
 def align(labels: Any, to: Any = None, *, wide: bool = False, device: str = "auto") -> Aligned:
@@ -144,24 +144,25 @@ def align(labels: Any, to: Any = None, *, wide: bool = False, device: str = "aut
     """
     ensemble = _ensemble(labels, wide, soft=_is_matrix(to))
     where = devices.resolve(device, ensemble.device_kind)
-    chosen, target = _reference(ensemble, to, where)
+    name, target = _reference(ensemble, to, where)
     parts: _HardParts | _SoftParts
     if isinstance(ensemble, SoftEnsemble):
-        parts = _SoftParts(ensemble, target, where)
+        parts, hard, order = _SoftParts(ensemble, target, where), ensemble.hardened_on(where), ensemble._order
     else:
-        parts = _HardParts(ensemble, target, where)
+        parts, hard = _HardParts(ensemble, target, where), ensemble.codes_on(where)
+        order = list(range(ensemble.n_clusterings))
     naming = _Naming(target.names, parts)
     sizes = [len(values) for values in ensemble.categories]
     clusters: list[Any] = [None] * len(sizes)
     for m in sorted(range(len(sizes)), key=lambda m: (sizes[m], m)):
         clusters[m] = naming.codes_of(m)
     families = np.array(naming.families, dtype=np.int64)
-    own = [_shares_of_families(shared, families[c]) for shared, c in zip(parts.shared, clusters, strict=True)]
-    overlap = np.array([kept / total if total else np.nan for kept, total in own])
-    codes = parts.named(clusters, len(naming.names))
+    sums = [_shares_of_families(shared, families[c]) for shared, c in zip(parts.shared, clusters, strict=True)]
+    overlap = np.array([in_families / total if total else np.nan for in_families, total in sums])
+    codes = devices.give_back(_rename_codes(hard, order, clusters, len(naming.names)), ensemble.device_kind)
     memberships = parts.memberships() if isinstance(parts, _SoftParts) else [None] * len(sizes)
     return Aligned(
-        codes, naming.names, families, clusters, target.codes, chosen, overlap, list(ensemble.names), memberships
+        codes, naming.names, families, clusters, target.codes, name, overlap, list(ensemble.names), memberships
     )
 
 
@@ -200,14 +201,14 @@ def _reference(ensemble: Ensemble | SoftEnsemble, to: Any, where: str) -> tuple[
     devices.check_readable(to, "to")
     to = in_order_of(ensemble.index, to, "to")
     if _is_matrix(to):
-        given = SoftEnsemble([to])
-        if given.n_objects != ensemble.n_objects:
+        memberships = SoftEnsemble([to])
+        if memberships.n_objects != ensemble.n_objects:
             raise ValueError(
                 f"to must have a row of memberships for each of the {ensemble.n_objects} objects, but has "
-                f"{given.n_objects}."
+                f"{memberships.n_objects}."
             )
-        names = list(map(str, given.categories[0].tolist()))
-        return None, _Target(*_column(given, 0, where), names)
+        names = list(map(str, memberships.categories[0].tolist()))
+        return None, _Target(*_column(memberships, 0, where), names)
     column = as_column(to)
     checks.check_label_vector(tuple(column.shape), type(to).__name__, "to")
     checks.check_one_per_row(column, ensemble.n_objects, "to")
@@ -245,11 +246,11 @@ class _Parts(Protocol):
 
     shared: list[np.ndarray]  # for each clustering, the objects common to its clusters and those of the reference
 
-    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
-        """Return the number of objects (or share) in some clusters (``own``) of clustering m and some parts."""
+    def count_common(self, m: int, clusters: np.ndarray, parts: list[int]) -> np.ndarray:
+        """Return the number of objects (or share) in ``clusters`` of clustering m and ``parts``."""
 
-    def overlaps(self, m: int, own: np.ndarray) -> np.ndarray | None:
-        """Return the overlaps of some clusters (``own``) of clustering m with each other; None if there are none."""
+    def overlaps(self, m: int, clusters: np.ndarray) -> np.ndarray | None:
+        """Return the overlaps of ``clusters`` of clustering m with each other; None if there are none."""
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         """Give the objects of a cluster in the parts of a family to a new part."""
@@ -271,12 +272,12 @@ class _Naming:
         shared = self.parts.shared[m]
         apart = shared.sum(axis=1) == 0
         codes = np.empty(len(shared), dtype=np.int64)
-        codes[~apart] = _families(shared[~apart], lambda: self.parts.overlaps(m, ~apart))
+        codes[~apart] = _assign_families(shared[~apart], lambda: self.parts.overlaps(m, ~apart))
         if apart.any():
             codes[apart] = self._apart()
         for p in np.flatnonzero(np.bincount(codes) > 1).tolist():
-            own = np.flatnonzero(codes == p)
-            codes[own] = self._split(m, own, p)
+            clusters = np.flatnonzero(codes == p)
+            codes[clusters] = self._split(m, clusters, p)
         return codes
 
     def _apart(self) -> int:
@@ -292,43 +293,43 @@ class _Naming:
         self.families.append(family)
         return len(self.names) - 1
 
-    def _split(self, m: int, own: np.ndarray, p: int) -> np.ndarray:
+    def _split(self, m: int, clusters: np.ndarray, p: int) -> np.ndarray:
         """Return the codes of several clusters of clustering m in family p, which get different names."""
         members = self._members[p]
-        common = self.parts.with_parts(m, own, members)
+        common = self.parts.count_common(m, clusters, members)
         worth = common.astype(np.float64)
         worth[:, 0] += common.sum() + 1.0  # so that one of them has the name of the family
-        partner = _partners(worth)
-        partner[(partner > 0) & (common[np.arange(len(own)), partner] == 0)] = -1
+        partner = _assign_partners(worth)
+        partner[(partner > 0) & (common[np.arange(len(clusters)), partner] == 0)] = -1
         codes: np.ndarray = np.array(members)[partner]
         new = np.flatnonzero(partner < 0)
         for place in new[np.argsort(-common[new].sum(axis=1), kind="stable")].tolist():
             codes[place] = self._add(f"{self.names[p]}.{_letters(len(members) - 1)}", p)
-            self.parts.carve(m, int(own[place]), list(members), int(codes[place]))
+            self.parts.carve(m, int(clusters[place]), list(members), int(codes[place]))
             members.append(int(codes[place]))
         return codes
 
 
-def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> np.ndarray:
+def _assign_families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> np.ndarray:
     """Return the family (k,) of each cluster from a table (k, r) of overlaps with the clusters of the reference.
 
     ``overlaps`` returns the overlaps of the clusters with each other (k, k), None if there are none.
     """
     from scipy.optimize import linear_sum_assignment
 
-    most_similar, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
+    most_similar, targets = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
     families: np.ndarray = most_similar.copy()
-    gains = shared if len(shared) <= len(used) else shared - shared.max(axis=1, keepdims=True)
-    rows, columns = linear_sum_assignment(gains[:, used], maximize=True)
-    families[rows] = used[columns]
-    if len(shared) == len(used) + 1 and (common := overlaps()) is not None:
-        families = _with_best_pair(shared, common, families)
+    gains = shared if len(shared) <= len(targets) else shared - shared.max(axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(gains[:, targets], maximize=True)
+    families[rows] = targets[columns]
+    if len(shared) == len(targets) + 1 and (common := overlaps()) is not None:
+        families = _merge_best_pair(shared, common, families)
     apart = shared[np.arange(len(shared)), families] == 0
     families[apart] = most_similar[apart]
     return families
 
 
-def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray) -> np.ndarray:
+def _merge_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray) -> np.ndarray:
     """Return the families for which memberships differ least, if two clusters of a clustering merge.
 
     The overlap of ``families`` bounds that of every merge. Pairs are tried in ascending order of their overlap in
@@ -336,7 +337,7 @@ def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray
     """
     from scipy.optimize import linear_sum_assignment
 
-    used = np.unique(families)
+    targets = np.unique(families)
     bound = shared[np.arange(len(shared)), families].sum()
     first, second = np.triu_indices(len(shared), 1)
     best = -np.inf
@@ -345,24 +346,24 @@ def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray
         if bound - common[a, b] <= best:
             break
         rest = np.delete(np.arange(len(shared)), b)
-        merged = shared[np.ix_(rest, used)]
-        merged[a] += shared[b, used]
-        _, columns = linear_sum_assignment(merged, maximize=True)
-        objective = merged[np.arange(len(rest)), columns].sum() - common[a, b]
+        table = shared[np.ix_(rest, targets)]
+        table[a] += shared[b, targets]
+        _, columns = linear_sum_assignment(table, maximize=True)
+        objective = table[np.arange(len(rest)), columns].sum() - common[a, b]
         if objective > best:
-            best, families = objective, np.insert(used[columns], b, used[columns[a]])
+            best, families = objective, np.insert(targets[columns], b, targets[columns[a]])
     return families
 
 
-def _partners(shared: np.ndarray) -> np.ndarray:
+def _assign_partners(shared: np.ndarray) -> np.ndarray:
     """Return the partner (k,) of each row of a table (k, r), -1 without one; partners share as much as possible."""
     from scipy.optimize import linear_sum_assignment
 
-    found = np.full(len(shared), -1)
+    partners = np.full(len(shared), -1)
     rows, columns = linear_sum_assignment(shared, maximize=True)
     useful = shared[rows, columns] > 0
-    found[rows[useful]] = columns[useful]
-    return found
+    partners[rows[useful]] = columns[useful]
+    return partners
 
 
 def _letters(place: int) -> str:
@@ -373,8 +374,8 @@ def _letters(place: int) -> str:
 
 def _shares_of_families(shared: np.ndarray, families: np.ndarray) -> tuple[float, float]:
     """Return the objects of a table in the families of their clusters, and all its objects."""
-    there = families < shared.shape[1]
-    return float(shared[there, families[there]].sum()), float(shared.sum())
+    is_named = families < shared.shape[1]
+    return float(shared[is_named, families[is_named]].sum()), float(shared.sum())
 
 
 # --- labels and memberships -------------------------------------------------------------------------------------------
@@ -387,45 +388,37 @@ class _HardParts:
         self.ensemble, self.xp = ensemble, devices.namespace(where)
         self.codes, k = ensemble.codes_on(where), len(target.names)
         _check_table(ensemble.n_clusters, k)
-        known = self.xp.asarray(target.codes >= 0)
+        labelled = self.xp.asarray(target.codes >= 0)
         labels = self.xp.asarray(np.maximum(target.codes, 0))
-        found = label_histograms(self.codes, ensemble.offsets, known.astype(np.int64), labels, k, device=where)
-        self.shared = np.split(devices.to_host(found), ensemble.offsets[1:-1])
-        self.part_of = self.xp.where(known, labels + 1, 0)  # 1 + part of each object; 0: no label in the reference
+        counts = label_histograms(self.codes, ensemble.offsets, labelled.astype(np.int64), labels, k, device=where)
+        self.shared = np.split(devices.to_host(counts), ensemble.offsets[1:-1])
+        self.part_of = self.xp.where(labelled, labels + 1, 0)  # 1 + part of each object; 0: no label in the reference
         self.n_parts = k
 
-    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
-        k, xp, n = len(self.ensemble.categories[m]), self.xp, len(some)
-        row_of, column_of = np.full(k + 1, len(own)), np.full(1 + self.n_parts, n)
-        row_of[own] = np.arange(len(own))
-        column_of[1 + np.array(some)] = np.arange(n)
+    def count_common(self, m: int, clusters: np.ndarray, parts: list[int]) -> np.ndarray:
+        k, xp, n = len(self.ensemble.categories[m]), self.xp, len(parts)
+        row_of, column_of = np.full(k + 1, len(clusters)), np.full(1 + self.n_parts, n)
+        row_of[clusters] = np.arange(len(clusters))
+        column_of[1 + np.array(parts)] = np.arange(n)
         rows, columns = xp.asarray(row_of)[xp.minimum(self.codes[:, m], k)], xp.asarray(column_of)[self.part_of]
-        counted = devices.to_host(xp.bincount(rows * (n + 1) + columns, minlength=(len(own) + 1) * (n + 1)))
-        found: np.ndarray = counted.reshape(len(own) + 1, n + 1)[:-1, :-1]
-        return found
+        counts = devices.to_host(xp.bincount(rows * (n + 1) + columns, minlength=(len(clusters) + 1) * (n + 1)))
+        table: np.ndarray = counts.reshape(len(clusters) + 1, n + 1)[:-1, :-1]
+        return table
 
-    def overlaps(self, m: int, own: np.ndarray) -> None:
+    def overlaps(self, m: int, clusters: np.ndarray) -> None:
         return None
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         of_family = np.zeros(part + 1, dtype=bool)
         of_family[[1 + member for member in family]] = True
-        own = (self.codes[:, m] == cluster) & self.xp.asarray(of_family)[self.part_of]
-        self._become(own, part)
+        carved = (self.codes[:, m] == cluster) & self.xp.asarray(of_family)[self.part_of]
+        self._move(carved, part)
 
     def claim(self, part: int) -> None:
-        self._become(self.part_of == 0, part)
+        self._move(self.part_of == 0, part)
 
-    def _become(self, some: Any, part: int) -> None:
-        self.part_of, self.n_parts = self.xp.where(some, part + 1, self.part_of), part + 1
-
-    def named(self, clusters: list[np.ndarray], n_codes: int) -> Any:
-        dtype, xp = np.min_scalar_type(-n_codes), self.xp
-        found = xp.empty(self.codes.shape, dtype=dtype, order="F")
-        for m, codes in enumerate(clusters):
-            table = xp.asarray(np.append(codes, checks.MISSING).astype(dtype))
-            found[:, m] = table[xp.minimum(self.codes[:, m], len(codes))]
-        return devices.give_back(found, self.ensemble.device_kind)
+    def _move(self, objects: Any, part: int) -> None:
+        self.part_of, self.n_parts = self.xp.where(objects, part + 1, self.part_of), part + 1
 
 
 class _SoftParts:
@@ -438,29 +431,29 @@ class _SoftParts:
         soft = codes[:, None] == self.xp.arange(k) if target.soft is None else target.soft
         self.parts = soft.astype(np.float64)
         self.nowhere = codes < 0  # mask of the objects that are in no part
-        self.shared = [self._with_all(m) for m in range(ensemble.n_clusterings)]
+        self.shared = [self._multiply_parts(m) for m in range(ensemble.n_clusterings)]
 
-    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
-        found: np.ndarray = self._with_all(m)[np.ix_(own, np.array(some))]
-        return found
+    def count_common(self, m: int, clusters: np.ndarray, parts: list[int]) -> np.ndarray:
+        sums: np.ndarray = self._multiply_parts(m)[np.ix_(clusters, np.array(parts))]
+        return sums
 
-    def _with_all(self, m: int) -> np.ndarray:
+    def _multiply_parts(self, m: int) -> np.ndarray:
         return self._products(m, self.parts)
 
-    def overlaps(self, m: int, own: np.ndarray) -> np.ndarray:
-        common: np.ndarray = self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(own, own)]
+    def overlaps(self, m: int, clusters: np.ndarray) -> np.ndarray:
+        common: np.ndarray = self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(clusters, clusters)]
         return common
 
-    def _products(self, m: int, others: Any) -> np.ndarray:
+    def _products(self, m: int, memberships: Any) -> np.ndarray:
         """Return the products of the memberships of clustering m with other ones, host."""
         with devices.library_threads(1):  # because sums by several threads could differ
-            found: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ others)
-        return found
+            products: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ memberships)
+        return products
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
-        taken = self.parts[:, family] * self.ensemble.memberships_of(m, self.where)[:, cluster, None]
-        self.parts[:, family] -= taken
-        self._add(taken.sum(axis=1))
+        carved = self.parts[:, family] * self.ensemble.memberships_of(m, self.where)[:, cluster, None]
+        self.parts[:, family] -= carved
+        self._add(carved.sum(axis=1))
 
     def claim(self, part: int) -> None:
         self._add(self.nowhere)
@@ -468,18 +461,23 @@ class _SoftParts:
     def _add(self, part: Any) -> None:
         self.parts = self.xp.concatenate([self.parts, part.astype(np.float64)[:, None]], axis=1)
 
-    def named(self, clusters: list[np.ndarray], n_codes: int) -> Any:
-        hard, order, xp = self.ensemble.hardened_on(self.where), self.ensemble._order, self.xp
-        found = xp.empty(hard.shape, dtype=np.min_scalar_type(-n_codes), order="F")
-        for place, m in enumerate(order):
-            table = xp.asarray(np.append(clusters[m], checks.MISSING).astype(found.dtype))
-            found[:, m] = table[xp.minimum(hard[:, place], len(clusters[m]))]
-        return devices.give_back(found, self.ensemble.device_kind)
-
     def memberships(self) -> list[Any]:
         soft = set(self.ensemble._order[len(self.ensemble.offsets) - 1 :])
         every = range(self.ensemble.n_clusterings)
         return [self.ensemble.memberships_of(m, self.where) if m in soft else None for m in every]
+
+
+def _rename_codes(hard: Any, order: Sequence[int], clusters: list[np.ndarray], n_codes: int) -> Any:
+    """Return the names' codes (N, M) of clusterings in the memory of ``hard``, whose columns are clusterings ``order``.
+
+    ``clusters`` holds the code of each cluster, of each clustering.
+    """
+    xp = devices.namespace(devices.kind_of(hard))
+    renamed = xp.empty(hard.shape, dtype=np.min_scalar_type(-n_codes), order="F")
+    for place, m in enumerate(order):
+        table = xp.asarray(np.append(clusters[m], checks.MISSING).astype(renamed.dtype))
+        renamed[:, m] = table[xp.minimum(hard[:, place], len(clusters[m]))]
+    return renamed
 
 
 def _check_table(n_clusters: int, k: int) -> None:

@@ -83,20 +83,21 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     labels, xp = labels_of(rows.ensemble, rows.device), rows.xp
     k = np.array(labels.n_clusters, dtype=np.int64)
     first, second = np.triu_indices(len(k), 1)
-    whole, unit = fixed_point(weights, len(weights), device=rows.device)
-    counted, starts = count_dense(labels, first, second, whole)
+    fixed, unit = fixed_point(weights, len(weights), device=rows.device)
+    counts, starts = count_dense(labels, first, second, fixed)
     # the last cell, 0, is for two clusters of the same clustering
-    tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])
+    tables = xp.concatenate([from_fixed_point(counts, unit), xp.zeros(1)])
     start_of = np.full((len(k), len(k)), starts[-1])
     start_of[first, second] = start_of[second, first] = starts[:-1]
-    own = xp.asarray(np.repeat(np.arange(len(k)), k))
-    number, size = xp.arange(len(own)) - xp.asarray(rows.offsets)[own], xp.asarray(k)[own]
-    place = np.where(own[:, None] < own, number[:, None] * size + number, number * size[:, None] + number[:, None])
-    place *= own[:, None] != own
-    place += xp.asarray(start_of)[own[:, None], own]
+    m = xp.asarray(np.repeat(np.arange(len(k)), k))  # clustering of each cluster
+    number, size = xp.arange(len(m)) - xp.asarray(rows.offsets)[m], xp.asarray(k)[m]
+    place = np.where(m[:, None] < m, number[:, None] * size + number, number * size[:, None] + number[:, None])
+    place *= m[:, None] != m
+    place += xp.asarray(start_of)[m[:, None], m]
     shared = tables[place]
-    each = xp.arange(len(own))
-    shared[each, each] = from_fixed_point(cluster_sums(rows.codes, rows.offsets, whole, device=rows.device), unit)
+    diagonal = xp.arange(len(m))
+    sizes = cluster_sums(rows.codes, rows.offsets, fixed, device=rows.device)
+    shared[diagonal, diagonal] = from_fixed_point(sizes, unit)
     return shared
 
 
@@ -110,30 +111,30 @@ def _gram_of_shares(rows: Rows, weights: np.ndarray) -> np.ndarray:
     return total
 
 
-def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_array | None:
-    """Return sparse `intersections`, or None if more than ``most`` of them are not empty.
+def few_intersections(rows: Rows, weights: np.ndarray, max_cells: int) -> sparse.csr_array | None:
+    """Return sparse `intersections`, or None if more than ``max_cells`` of them are not empty.
 
     The rows are in this process, with ``weights`` (G,) float64, on the CPU. Cells are counted once and kept until they
     are sorted.
     """
-    offsets, n_found, n_clusters = rows.offsets, 0, rows.n_clusters
+    offsets, n_cells, n_clusters = rows.offsets, 0, rows.n_clusters
     parts = [(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
 
-    def keep(found: cpu.Cells) -> None:
-        nonlocal n_found
-        end = found.starts[-1]
-        second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
-        parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.columns[:end]))
-        n_found += 2 * int(end)  # approximate: if two threads add at once, one addition may be lost
-        if n_found > most:
+    def collect(cells: cpu.Cells) -> None:
+        nonlocal n_cells
+        end = cells.starts[-1]
+        second = np.repeat(offsets[cells.first : cells.first + len(cells.starts) - 1], np.diff(cells.starts))
+        parts.append((cells.counts[:end].copy(), offsets[cells.i] + cells.rows[:end], second + cells.columns[:end]))
+        n_cells += 2 * int(end)  # approximate: if two threads add at once, one addition may be lost
+        if n_cells > max_cells:
             raise _TooManyError
 
     try:
-        over_cells(labels_of(rows.ensemble), weights, keep)
+        over_cells(labels_of(rows.ensemble), weights, collect)
     except _TooManyError:
         return None
     counts, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if 2 * len(counts) > most:
+    if 2 * len(counts) > max_cells:
         return None
     parts.clear()
     upper = sparse.coo_array((counts, (first, second)), shape=(n_clusters, n_clusters)).tocsr()
@@ -161,7 +162,7 @@ def intersections_of(rows: Rows, layout: str = "auto") -> Table:
 def _dense_intersections(labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     shared = np.zeros((offsets[-1], offsets[-1]), dtype=sizes.dtype)
     np.fill_diagonal(shared, sizes)
-    over_cells(labels, w, lambda found: cpu.place_in_square(found, offsets, shared))
+    over_cells(labels, w, lambda cells: cpu.place_in_square(cells, offsets, shared))
     return shared
 
 
@@ -170,24 +171,24 @@ def _sparse_intersections(
 ) -> sparse.csr_array:
     """Count in two passes: first the number of cells of each row and clustering, then the cells in their places."""
     n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
-    what = f"the sparse table of the intersections of {n_clusters} clusters"
+    table = f"the sparse table of the intersections of {n_clusters} clusters"
     instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
-    checks.check_memory(16 * n_clusters * n_clusterings, budget, what, instead)
+    checks.check_memory(16 * n_clusters * n_clusterings, budget, table, instead)
     n_cells = np.zeros((n_clusters, n_clusterings), dtype=np.int64)
-    own = np.repeat(np.arange(n_clusterings), np.diff(offsets))
-    n_cells[np.arange(n_clusters), own] = sizes > 0
-    over_cells(labels, w, lambda found: cpu.count_in_rows(found, offsets, n_cells))
+    column = np.repeat(np.arange(n_clusterings), np.diff(offsets))
+    n_cells[np.arange(n_clusters), column] = sizes > 0
+    over_cells(labels, w, lambda cells: cpu.count_in_rows(cells, offsets, n_cells))
     ends = np.cumsum(n_cells).reshape(n_cells.shape)
     nnz = int(ends[-1, -1])
     index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
-    checks.check_memory(nnz * (8 + index.itemsize), budget, f"{what} ({nnz} are not empty)", instead)
+    checks.check_memory(nnz * (8 + index.itemsize), budget, f"{table} ({nnz} are not empty)", instead)
     starts = np.subtract(ends, n_cells, out=n_cells)
     indptr = np.concatenate([[0], ends[:, -1]]).astype(index)
     indices, counts = np.empty(nnz, dtype=index), np.empty(nnz, dtype=sizes.dtype)
     filled = np.flatnonzero(sizes)
-    diagonal = starts[filled, own[filled]]
+    diagonal = starts[filled, column[filled]]
     indices[diagonal], counts[diagonal] = filled, sizes[filled]
-    over_cells(labels, w, lambda found: cpu.place_in_rows(found, offsets, starts, indices, counts))
+    over_cells(labels, w, lambda cells: cpu.place_in_rows(cells, offsets, starts, indices, counts))
     shared = sparse.csr_array((counts, indices, indptr), shape=(n_clusters, n_clusters))
     shared.has_canonical_format = True
     return shared

@@ -42,17 +42,17 @@ class Distinct(NamedTuple):
             labels = Labels(matrix[places], k[places].tolist(), labels.device)
         return cls(labels, of, times)
 
-    def of_all_clusters(self, values: np.ndarray, labels: Labels) -> np.ndarray:
+    def expand(self, values: np.ndarray, labels: Labels) -> np.ndarray:
         """Return the values (N_c,) of the clusters of all clusterings, ``labels``, from those of the distinct ones.
 
         A cluster without objects has the value 0.
         """
-        offsets, of_distinct = (np.concatenate([[0], np.cumsum(some.n_clusters)]) for some in (labels, self.labels))
-        found = np.zeros(offsets[-1], dtype=values.dtype)
-        for m, (d, own) in enumerate(zip(self.of.tolist(), labels.matrix, strict=True)):
-            known = own < labels.n_clusters[m]
-            found[offsets[m] + own[known]] = values[of_distinct[d] + self.labels.matrix[d][known]]
-        return found
+        offsets, of_distinct = (np.concatenate([[0], np.cumsum(parts.n_clusters)]) for parts in (labels, self.labels))
+        spread = np.zeros(offsets[-1], dtype=values.dtype)
+        for m, (d, column) in enumerate(zip(self.of.tolist(), labels.matrix, strict=True)):
+            labelled = column < labels.n_clusters[m]
+            spread[offsets[m] + column[labelled]] = values[of_distinct[d] + self.labels.matrix[d][labelled]]
+        return spread
 
 
 class PairScores(NamedTuple):
@@ -71,25 +71,25 @@ class PairScores(NamedTuple):
 
     def matrix(self) -> np.ndarray:
         """Return the scores (M, M) of all pairs of clusterings."""
-        whole: np.ndarray = self.distinct if len(self.of) == len(self.distinct) else self.distinct[self.of][:, self.of]
-        return whole
+        scores: np.ndarray = self.distinct if len(self.of) == len(self.distinct) else self.distinct[self.of][:, self.of]
+        return scores
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
         """Return, for each clustering, the weighted sum (M,) of its scores with all M clusterings; NaN counts as 0."""
         scores = self.distinct
         if np.isnan(scores.sum()):
             scores = np.nan_to_num(scores)
-        found: np.ndarray = (scores @ self._of_distinct(weights))[self.of]
-        return found
+        sums: np.ndarray = (scores @ self._fold_weights(weights))[self.of]
+        return sums
 
-    def known(self) -> np.ndarray:
+    def n_comparable(self) -> np.ndarray:
         """Return, for each clustering, the number (M,) of clusterings with which its score is not NaN."""
-        found: np.ndarray = (~np.isnan(self.distinct) @ self._of_distinct(np.ones(len(self.of))))[self.of]
-        return found
+        counts: np.ndarray = (~np.isnan(self.distinct) @ self._fold_weights(np.ones(len(self.of))))[self.of]
+        return counts
 
     def mean(self) -> float:
         """Return the mean of the scores of all pairs (M²) that are not NaN."""
-        return float(self.sums(np.ones(len(self.of))).sum() / self.known().sum())
+        return float(self.sums(np.ones(len(self.of))).sum() / self.n_comparable().sum())
 
-    def _of_distinct(self, weights: np.ndarray) -> np.ndarray:
+    def _fold_weights(self, weights: np.ndarray) -> np.ndarray:
         return np.bincount(self.of, weights=weights, minlength=len(self.distinct))

@@ -48,87 +48,89 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
     """
     ens, weights, device = ensemble_and_weights(ens, weights, device)
-    labels, whole = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
+    labels, weights = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
     if device == "cpu" and labels.matrix.nbytes <= KEPT_BYTES:
-        w = None if whole is None else (whole.tobytes(), whole.dtype.str)
+        key = None if weights is None else (weights.tobytes(), weights.dtype.str)
         matrix = np.ascontiguousarray(labels.matrix)
-        return _of_few(matrix.tobytes(), matrix.dtype.str, tuple(labels.n_clusters), w).copy()
-    return _counted(labels, whole)
+        return _entropies_from_bytes(matrix.tobytes(), matrix.dtype.str, tuple(labels.n_clusters), key).copy()
+    return _compute_entropies(labels, weights)
 
 
 @lru_cache(maxsize=KEPT)
-def _of_few(codes: bytes, dtype: str, n_clusters: tuple[int, ...], weights: tuple[bytes, str] | None) -> np.ndarray:
+def _entropies_from_bytes(
+    codes: bytes, dtype: str, n_clusters: tuple[int, ...], weights: tuple[bytes, str] | None
+) -> np.ndarray:
     """Return the entropies for few labels, kept because fits for several numbers of clusters need the same ones."""
     matrix = np.frombuffer(codes, dtype).reshape(len(n_clusters), -1)
-    return _counted(Labels(matrix, list(n_clusters)), None if weights is None else np.frombuffer(*weights))
+    return _compute_entropies(Labels(matrix, list(n_clusters)), None if weights is None else np.frombuffer(*weights))
 
 
-def _counted(labels: Labels, whole: np.ndarray | None) -> np.ndarray:
-    n_clusterings, some = len(labels.n_clusters), Distinct.among(labels)
-    one = _entropy_unit(n_clusterings)
-    total = _of_words(some, one) if _are_words(some.labels, whole) else _of_tables(some, whole, one)
-    if len(some.times) < n_clusterings:
-        total = some.of_all_clusters(total, labels)
-    found: np.ndarray = total / one
-    return found
+def _compute_entropies(labels: Labels, weights: np.ndarray | None) -> np.ndarray:
+    n_clusterings, distinct = len(labels.n_clusters), Distinct.among(labels)
+    unit = _entropy_unit(n_clusterings)
+    total = _sum_words(distinct, unit) if _are_words(distinct.labels, weights) else _sum_tables(distinct, weights, unit)
+    if len(distinct.times) < n_clusterings:
+        total = distinct.expand(total, labels)
+    entropies: np.ndarray = total / unit
+    return entropies
 
 
-def _are_words(labels: Labels, whole: np.ndarray | None) -> bool:
+def _are_words(labels: Labels, weights: np.ndarray | None) -> bool:
     """Return whether clusters are words: of few objects of weight 1, with all labels known."""
     matrix, k = labels.matrix, np.array(labels.n_clusters)
-    few = labels.device == "cpu" and matrix.shape[1] <= BITS
-    return bool(few and (whole is None or (whole == 1).all()) and (matrix < k[:, None]).all())
+    is_small = labels.device == "cpu" and matrix.shape[1] <= BITS
+    return bool(is_small and (weights is None or (weights == 1).all()) and (matrix < k[:, None]).all())
 
 
-def _of_words(some: Distinct, one: float) -> np.ndarray:
+def _sum_words(distinct: Distinct, unit: float) -> np.ndarray:
     """Return the sums of terms (N_c,) for clusters that are words; equal words have equal sums."""
-    matrix, k = some.labels.matrix, some.labels.n_clusters
+    matrix, k = distinct.labels.matrix, distinct.labels.n_clusters
     first, n = np.cumsum(k) - k, matrix.shape[1]
     words, terms = np.zeros(sum(k), dtype=np.uint64), np.zeros((n + 1, n + 1), dtype=np.int64)
     for x, codes in enumerate(matrix.T):
         words[first + codes] |= np.uint64(1 << x)
-    cpu.entropy_terms(one, terms)
-    distinct, of = np.unique(words, return_inverse=True)
-    times = np.bincount(of, weights=np.repeat(some.times, k)).astype(np.int64)
-    total = np.empty(len(distinct), dtype=np.int64)
-    cpu.entropies_of_words(distinct, times, terms, total)
-    found: np.ndarray = total[of]
-    return found
+    cpu.entropy_terms(unit, terms)
+    unique_words, word_of = np.unique(words, return_inverse=True)
+    times = np.bincount(word_of, weights=np.repeat(distinct.times, k)).astype(np.int64)
+    total = np.empty(len(unique_words), dtype=np.int64)
+    cpu.entropies_of_words(unique_words, times, terms, total)
+    sums: np.ndarray = total[word_of]
+    return sums
 
 
-def _of_tables(some: Distinct, whole: np.ndarray | None, one: float) -> np.ndarray:
+def _sum_tables(distinct: Distinct, weights: np.ndarray | None, unit: float) -> np.ndarray:
     """Return the sums of terms (N_c,), from the tables of all pairs of clusterings."""
-    offsets = np.concatenate([[0], np.cumsum(some.labels.n_clusters)])
+    offsets = np.concatenate([[0], np.cumsum(distinct.labels.n_clusters)])
     total, adding = np.zeros(offsets[-1], dtype=np.int64), Lock()
-    terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
-    cpu.entropy_terms(one, terms)
+    terms = np.zeros((SMALL, SMALL) if weights is None or weights.dtype.kind == "i" else (0, 0), dtype=np.int64)
+    cpu.entropy_terms(unit, terms)
 
-    def add(found: cpu.Cells) -> None:
-        n_tables = len(found.starts) - 1
-        own = slice(*offsets[found.i : found.i + 2])
-        others = slice(offsets[found.first], offsets[found.first + n_tables])
-        of_rows, of_cols = (np.zeros(part.stop - part.start, dtype=np.int64) for part in (own, others))
-        cpu.add_entropies(found, offsets, one, terms, some.times, of_rows, of_cols)
+    def add(cells: cpu.Cells) -> None:
+        n_tables = len(cells.starts) - 1
+        row_clusters = slice(*offsets[cells.i : cells.i + 2])
+        column_clusters = slice(offsets[cells.first], offsets[cells.first + n_tables])
+        row_sums, column_sums = (np.zeros(x.stop - x.start, dtype=np.int64) for x in (row_clusters, column_clusters))
+        cpu.add_entropies(cells, offsets, unit, terms, distinct.times, row_sums, column_sums)
         with adding:
-            total[own] += of_rows
-            total[others] += of_cols
+            total[row_clusters] += row_sums
+            total[column_clusters] += column_sums
 
-    over_cells(some.labels, whole, add)
+    over_cells(distinct.labels, weights, add)
     return total
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
     """Return `entropy`, bit for bit, from counted `intersections`."""
-    one, total = _entropy_unit(len(offsets) - 1), np.zeros(int(offsets[-1]), dtype=np.int64)
+    unit, total = _entropy_unit(len(offsets) - 1), np.zeros(int(offsets[-1]), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         step = max(1, ROWS_AT_ONCE // int(offsets[-1]))
         for first in range(start, stop, step):
             rows, cols, counts = cells(shared[first : min(first + step, stop)])
-            cpu.add_row_entropies(rows, cols, counts, offsets, one, total[first:])
+            cpu.add_row_entropies(rows, cols, counts, offsets, unit, total[first:])
 
     devices.over_ranges(work, len(total))
-    return total / one
+    return total / unit
 
 
 def _entropy_unit(n_clusterings: int) -> float:

@@ -65,7 +65,7 @@ def ensemble_and_weights(labels: Any, weights: Any, device: str) -> tuple[Ensemb
     return rows.ensemble, rows.counts if weights is None and isinstance(labels, Rows) else weights, rows.device
 
 
-def held_dense(labels: Labels, i: int, j: int) -> bool:
+def is_dense(labels: Labels, i: int, j: int) -> bool:
     """Return whether a table is dense; a larger table would be mostly zeros."""
     return bool(labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1]))
 
@@ -73,17 +73,17 @@ def held_dense(labels: Labels, i: int, j: int) -> bool:
 def batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
     """Split the pairs i < j into batches whose tables are small compared with the labels and the memory budget."""
     n_objects, k = labels.matrix.shape[1], labels.n_clusters
-    most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
+    limit = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
     if labels.device != "cpu":
-        most = min(most, devices.scratch(labels.device) // 8)
+        limit = min(limit, devices.scratch(labels.device) // 8)
     batch: list[tuple[int, int]] = []
-    held = 0
+    n_cells = 0
     for i, j in itertools.combinations(range(len(k)), 2):
         size = min(k[i] * k[j], 4 * n_objects + DENSE_CELLS)
-        if batch and held + size > most:
+        if batch and n_cells + size > limit:
             yield batch
-            batch, held = [], 0
+            batch, n_cells = [], 0
         batch.append((i, j))
-        held += size
+        n_cells += size
     if batch:
         yield batch

@@ -57,50 +57,40 @@ def agreement(
     checks.check_choice(average, "average", AVERAGES)
     of_table = ari_of if score == "ari" else partial(nmi_of, average=average)
     labels = labels_of(ens, device)
-    return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
+    return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects)).matrix()
 
 
-def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
+def row_agreement(rows: Rows, average: str = "geometric") -> PairScores:
     """Return `agreement` by normalised mutual information for the objects of rows; the rows may be in pieces."""
-    return agreements_of(rows, average).matrix()
-
-
-def agreements_of(rows: Rows, average: str = "geometric") -> PairScores:
-    """Return the scores of `agreement_of` for the distinct clusterings, which may be far fewer than all."""
     of_table = partial(nmi_of, average=average)
     if rows.here:
         ens, weights, device = ensemble_and_weights(rows, None, rows.device)
-        return pair_scores(labels_of(ens, device), of_table, checks.check_weights(weights, ens.n_objects))
+        return score_pairs(labels_of(ens, device), of_table, checks.check_weights(weights, ens.n_objects))
     shared = intersections_of(rows)
-    own = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
-    scores = np.eye(len(own))
-    for i, j in itertools.combinations(range(len(own)), 2):
-        scores[i, j] = scores[j, i] = of_table(shared[own[i], own[j]])
-    return PairScores(scores, np.arange(len(own)))
+    clusters = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
+    scores = np.eye(len(clusters))
+    for i, j in itertools.combinations(range(len(clusters)), 2):
+        scores[i, j] = scores[j, i] = of_table(shared[clusters[i], clusters[j]])
+    return PairScores(scores, np.arange(len(clusters)))
 
 
-def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
-    """Return a symmetric matrix with ``of_table`` of each pair of label columns, and ones on the diagonal."""
-    return pair_scores(labels, of_table, w).matrix()
-
-
-def pair_scores(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> PairScores:
+def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> PairScores:
     """Return ``of_table`` of each pair of label columns; it is 1 for a column and itself, and for equal columns."""
-    some = Distinct.among(labels)
-    scores = np.eye(len(some.times))
+    distinct = Distinct.among(labels)
+    scores = np.eye(len(distinct.times))
     of_cells = scorer(of_table, labels.matrix.shape[1] if w is None else w.sum(), w)
     if of_cells is not None:
-        over_cells(some.labels, w, lambda found: place_scores(scores, found, of_cells(found)))
+        over_cells(distinct.labels, w, lambda cells: place_scores(scores, cells, of_cells(cells)))
     else:
-        for i, j, value in over_pairs(some.labels, w, lambda i, j, table: of_table(table)):
+        for i, j, value in over_pairs(distinct.labels, w, lambda i, j, table: of_table(table)):
             scores[i, j] = scores[j, i] = value
-    return PairScores(scores, some.of)
+    return PairScores(scores, distinct.of)
 
 
-def place_scores(scores: np.ndarray, found: cpu.Cells, values: Any) -> None:
+def place_scores(scores: np.ndarray, cells: cpu.Cells, values: Any) -> None:
     """Write the scores of the tables of some cells into a symmetric matrix."""
-    others = slice(found.first, found.first + len(found.starts) - 1)
-    scores[found.i, others] = scores[others, found.i] = values
+    partners = slice(cells.first, cells.first + len(cells.starts) - 1)
+    scores[cells.i, partners] = scores[partners, cells.i] = values
 
 
 def scorer(
@@ -114,29 +104,29 @@ def scorer(
         return partial(nmi_of_cells, **getattr(of_table, "keywords", {}))
     # sums of squares of counts must fit int64
     if of_table is ari_of and total < 2**31 and (w is None or w.dtype.kind == "i"):
-        return partial(_ari_of_cells, few=total <= FEW_OBJECTS)
+        return partial(_ari_of_cells, exact=total <= FEW_OBJECTS)
     return None
 
 
-def nmi_of_cells(found: cpu.Cells, average: str = "geometric") -> np.ndarray:
+def nmi_of_cells(cells: cpu.Cells, average: str = "geometric") -> np.ndarray:
     """Return `nmi_of` for each of the tables (tables,)."""
-    numbers = np.empty((len(found.starts) - 1, 3))
-    cpu.informations(found, numbers)
-    information, of_rows, of_cols = numbers.T
-    scores: np.ndarray = np.clip(information / AVERAGES[average](of_rows, of_cols), 0.0, 1.0)
+    numbers = np.empty((len(cells.starts) - 1, 3))
+    cpu.informations(cells, numbers)
+    information, row_entropies, column_entropies = numbers.T
+    scores: np.ndarray = np.clip(information / AVERAGES[average](row_entropies, column_entropies), 0.0, 1.0)
     return scores
 
 
-def _ari_of_cells(found: cpu.Cells, few: bool) -> np.ndarray | list[float]:
+def _ari_of_cells(cells: cpu.Cells, exact: bool) -> np.ndarray | list[float]:
     """Return the index of each table; few objects have it from exact products in float64, others from Python's."""
-    sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
-    cpu.sums_of_squares(found, sums)
-    if not few:
-        return [_ari(*of_table) for of_table in sums.tolist()]
-    n_cells, n_rows, n_cols, *others = sums.T
-    over, under = _ari_ratio(*others)
+    sums = np.zeros((len(cells.starts) - 1, 7), dtype=np.int64)
+    cpu.sums_of_squares(cells, sums)
+    if not exact:
+        return [_ari(*numbers) for numbers in sums.tolist()]
+    n_cells, n_rows, n_cols, *pairs = sums.T
+    numerator, denominator = _ari_ratio(*pairs)
     scores = np.ones(len(sums))
-    np.divide(over, under, out=scores, where=(n_cells != n_rows) | (n_cells != n_cols))
+    np.divide(numerator, denominator, out=scores, where=(n_cells != n_rows) | (n_cells != n_cols))
     scores[n_cells == 0] = np.nan
     return scores
 
@@ -219,8 +209,8 @@ def _ari(
         return math.nan
     if n_cells == n_rows == n_cols:  # clusters correspond one to one
         return 1.0
-    over, under = _ari_ratio(total, same_both, same_row, same_col)
-    return float(over / under)
+    numerator, denominator = _ari_ratio(total, same_both, same_row, same_col)
+    return float(numerator / denominator)
 
 
 def _ari_ratio(total: Any, same_both: Any, same_row: Any, same_col: Any) -> tuple[Any, Any]:

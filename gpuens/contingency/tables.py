@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.contingency.kernel import count_pairs
-from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
+from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, is_dense, labels_of
 from gpuens.labels.columns import as_column
 from gpuens.labels.communities import as_sequences, columns_by_name
 from gpuens.labels.object_names import in_order_of, index_of_all
@@ -63,8 +63,8 @@ def weighted_table(a: Any, b: Any, weights: Any, name: str) -> Table:
     titles, vectors = ["a", "b"], as_sequences([a, b])
     by_name = columns_by_name(vectors, as_column, titles)
     columns, index = (vectors, index_of_all(vectors)) if by_name is None else by_name
-    labels, given = encode(columns, titles), in_order_of(index, weights, name)
-    return _counter(labels, [(0, 1)], checks.check_weights(given, labels.matrix.shape[1], name))(0, 1)
+    labels, weights_in_order = encode(columns, titles), in_order_of(index, weights, name)
+    return _counter(labels, [(0, 1)], checks.check_weights(weights_in_order, labels.matrix.shape[1], name))(0, 1)
 
 
 def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,8 +94,8 @@ def over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -
         def run(start: int, stop: int, batch: list[Any] = batch, count: Callable[..., Any] = count) -> list[Any]:
             return [(i, j, work(i, j, count(i, j))) for i, j in batch[start:stop]]
 
-        for done in devices.over_ranges(run, len(batch)):
-            yield from done
+        for results in devices.over_ranges(run, len(batch)):
+            yield from results
 
 
 def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
@@ -110,11 +110,11 @@ def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table
     """Return the table of clusterings i and j."""
     a, b, k_a, k_b = labels.matrix[i], labels.matrix[j], labels.n_clusters[i], labels.n_clusters[j]
     dtype = np.int64 if w is None else w.dtype
-    if held_dense(labels, i, j):
+    if is_dense(labels, i, j):
         flat = np.zeros(k_a * k_b + 1, dtype=dtype)
         cpu.count_table(np.ascontiguousarray(a), np.ascontiguousarray(b), (k_a, k_b), w, flat)
         return flat[:-1].reshape(k_a, k_b)
-    known = (a < k_a) & (b < k_b)
-    counts = np.ones(np.count_nonzero(known), dtype=dtype) if w is None else w[known]
+    labelled = (a < k_a) & (b < k_b)
+    counts = np.ones(np.count_nonzero(labelled), dtype=dtype) if w is None else w[labelled]
     index = np.int32 if max(k_a, k_b) < 2**31 else np.int64
-    return sparse.coo_array((counts, (a[known].astype(index), b[known].astype(index))), shape=(k_a, k_b)).tocsr()
+    return sparse.coo_array((counts, (a[labelled].astype(index), b[labelled].astype(index))), shape=(k_a, k_b)).tocsr()

@@ -49,18 +49,18 @@ class Annotators:
 
     @property
     def with_consensus(self) -> np.ndarray:
-        return _share(self.same, self.compared)
+        return _divide(self.same, self.compared)
 
     @property
     def overall(self) -> np.ndarray:
-        return _share(self.same.sum(axis=1), self.compared.sum(axis=1))
+        return _divide(self.same.sum(axis=1), self.compared.sum(axis=1))
 
     @cached_property
     def between(self) -> np.ndarray:
-        codes, each = self._rows.codes, range(len(self.annotators))
-        found = np.array([_compared(self._rows, codes[:, m]) for m in each])  # (M, 2, M, k)
-        given, both = found[:, 0], found[:, 1]
-        return _share(2 * both, given + given.transpose(1, 0, 2))
+        codes, clusterings = self._rows.codes, range(len(self.annotators))
+        compared = np.array([_count_common(self._rows, codes[:, m]) for m in clusterings])  # (M, 2, M, k)
+        votes, agreed = compared[:, 0], compared[:, 1]
+        return _divide(2 * agreed, votes + votes.transpose(1, 0, 2))
 
 
 def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, device: str = "auto") -> Annotators:
@@ -99,35 +99,35 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
     checks.check_one_per_row(column, ensemble.n_objects, "consensus")
     codes, values = encode_column(column, "consensus")
     places = find_values(devices.to_host(values), ensemble.categories[0], as_written=True)
-    return of_rows(rows, np.append(places, checks.MISSING)[devices.to_host(codes)])
+    return compare_annotators(rows, np.append(places, checks.MISSING)[devices.to_host(codes)])
 
 
-def of_rows(rows: Rows, consensus: np.ndarray) -> Annotators:
+def compare_annotators(rows: Rows, consensus: np.ndarray) -> Annotators:
     """Return the agreement for rows in one vocabulary; ``consensus`` (G,) is the code of a row's name, or -1."""
     ensemble = rows.ensemble
     agreed = np.where(consensus < 0, ensemble.missing_code, consensus).astype(rows.codes.dtype)
-    compared, same = _compared(rows, rows.xp.asarray(agreed))
+    compared, same = _count_common(rows, rows.xp.asarray(agreed))
     votes = rows.cluster_sizes().reshape(same.shape)
     return Annotators(ensemble.names, ensemble.categories[0], votes, compared, same, rows)
 
 
-def _compared(rows: Rows, answers: Any) -> tuple[np.ndarray, np.ndarray]:
+def _count_common(rows: Rows, answers: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return how often each annotator gave each name (M, k), where ``answers`` have any name, and where the same name.
 
     ``answers`` (G,) are codes on the device of the rows.
     """
     codes, missing = rows.codes, rows.ensemble.missing_code
-    other, counts = answers[:, None], rows.xp.asarray(rows.counts)
+    answer_column, counts = answers[:, None], rows.xp.asarray(rows.counts)
 
-    def times(chosen: Any) -> np.ndarray:
-        some = rows.xp.where(chosen, codes, codes.dtype.type(missing))
-        sums = devices.to_host(cluster_sums(some, rows.offsets, counts, device=rows.device))
+    def count_names(mask: Any) -> np.ndarray:
+        masked_codes = rows.xp.where(mask, codes, codes.dtype.type(missing))
+        sums = devices.to_host(cluster_sums(masked_codes, rows.offsets, counts, device=rows.device))
         return np.asarray(sums, dtype=np.int64).reshape(rows.n_clusterings, -1)
 
-    return times(other != missing), times(codes == other)
+    return count_names(answer_column != missing), count_names(codes == answer_column)
 
 
-def _share(some: np.ndarray, of_all: np.ndarray) -> np.ndarray:
+def _divide(part: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Return some / of_all, NaN where of_all is 0."""
-    found: np.ndarray = np.divide(some, of_all, out=np.full(of_all.shape, np.nan), where=of_all > 0)
-    return found
+    shares: np.ndarray = np.divide(part, total, out=np.full(total.shape, np.nan), where=total > 0)
+    return shares

@@ -10,7 +10,7 @@ from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import sum_of_squares
-from gpuens.evidence.pairs import exact_counts, histogram_of
+from gpuens.evidence.pairs import count_rows, count_type
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
@@ -95,66 +95,66 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     (3.33, 1.6, 2.8)
     """
     rows = as_rows(labels, device)
-    some = Distinct.among(labels_of(rows.ensemble, rows.device))
+    distinct = Distinct.among(labels_of(rows.ensemble, rows.device))
     sizes = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
-    complete = all(own.sum() == rows.n_objects for own in sizes)
-    if complete and rows.n_rows <= len(some.times):
-        together, expected, variance = _of_few_rows(rows, sizes)
+    complete = all(s.sum() == rows.n_objects for s in sizes)
+    if complete and rows.n_rows <= len(distinct.times):
+        together, expected, variance = _sum_matches(rows, sizes)
     else:
-        together, expected, variance = _of_tables(rows, sizes, some)
+        together, expected, variance = _sum_tables(rows, sizes, distinct)
     pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
     return BeyondChance(together / pairs, float(expected / pairs), math.sqrt(variance) / pairs)
 
 
-def _of_few_rows(rows: Rows, sizes: list[np.ndarray]) -> tuple[int, float, float]:
+def _sum_matches(rows: Rows, sizes: list[np.ndarray]) -> tuple[int, float, float]:
     """Return the sums over the pairs of clusterings without missing labels, from the matches of pairs of rows.
 
     Two objects with b matches are together in b (b - 1) / 2 pairs of clusterings. The moments of a pair of clusterings
     are sums of products, with a factor from either clustering.
     """
-    counts = histogram_of(rows, False)
+    counts = count_rows(rows, False)
     together = sum(b * (b - 1) * n for b, n in enumerate(counts.tolist()))
-    own = _Parts.of_clusterings(sizes)
-    before, later = _Parts(*(np.cumsum(part)[:-1] for part in own)), _Parts(*(part[1:] for part in own))
+    parts = _Parts.of_clusterings(sizes)
+    before, later = _Parts(*(np.cumsum(field)[:-1] for field in parts)), _Parts(*(field[1:] for field in parts))
     expected, variance = _moments(np.full(len(later.mean), rows.n_objects), before, later).sum(axis=1)
     return together, expected, variance
 
 
-def _of_tables(rows: Rows, of_all: list[np.ndarray], some: Distinct) -> tuple[int, float, float]:
+def _sum_tables(rows: Rows, all_sizes: list[np.ndarray], distinct: Distinct) -> tuple[int, float, float]:
     """Return the sums over the pairs of clusterings, from the contingency tables of the distinct ones."""
-    sizes = [of_all[m] for m in np.unique(some.of, return_index=True)[1]]
-    n = np.array([own.sum() for own in sizes])
-    squares = [sum_of_squares(own) for own in sizes]
-    times, adding = some.times, Lock()
+    sizes = [all_sizes[m] for m in np.unique(distinct.of, return_index=True)[1]]
+    n = np.array([s.sum() for s in sizes])
+    squares = [sum_of_squares(s) for s in sizes]
+    times, adding = distinct.times, Lock()
     together = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times.tolist(), squares, n.tolist(), strict=True))
     fits = rows.n_objects**2 * rows.n_clusterings < 2**62  # whether sums of numbers of pairs fit int64
-    vast = exact_counts(rows.n_objects) is object
+    vast = count_type(rows.n_objects) is object
     # expected values and variances of the pairs of distinct clusterings in order, so that threads do not change sums
     starts = np.concatenate([[0], np.cumsum(np.arange(len(n) - 1, 0, -1))]).astype(np.int64)
     moments = np.zeros((2, starts[-1]))
 
-    def add(found: cpu.Cells) -> None:
+    def add(cells: cpu.Cells) -> None:
         nonlocal together
-        counted: Any = np.zeros((len(found.starts) - 1, 7), dtype=np.float64 if vast else np.int64)
-        cpu.sums_of_squares(found, counted)
-        around = np.empty((len(counted), 2))
-        cpu.unevenness(found, around)
-        i, others = found.i, slice(found.first, found.first + len(counted))
-        at = starts[i] + found.first - i - 1
-        common = counted[:, 3]
-        parts = (_Parts.of(common, counted[:, 5 + side], around[:, side]) for side in (0, 1))
-        moments[:, at : at + len(counted)] = times[i] * times[others] * _moments(common, *parts)
-        pairs = counted[:, 4] - common
+        sums: Any = np.zeros((len(cells.starts) - 1, 7), dtype=np.float64 if vast else np.int64)
+        cpu.sums_of_squares(cells, sums)
+        spreads = np.empty((len(sums), 2))
+        cpu.unevenness(cells, spreads)
+        i, partners = cells.i, slice(cells.first, cells.first + len(sums))
+        place = starts[i] + cells.first - i - 1
+        n_common = sums[:, 3]
+        sides = (_Parts.of(n_common, sums[:, 5 + side], spreads[:, side]) for side in (0, 1))
+        moments[:, place : place + len(sums)] = times[i] * times[partners] * _moments(n_common, *sides)
+        pairs = sums[:, 4] - n_common
         if fits:
-            of_tables = int(np.dot(times[others], pairs))
+            n_together = int(np.dot(times[partners], pairs))
         else:  # Python's integers are exact, so that the order of threads does not matter
-            of_tables = sum(t * int(n_pairs) for t, n_pairs in zip(times[others].tolist(), pairs.tolist(), strict=True))
+            n_together = sum(t * int(n) for t, n in zip(times[partners].tolist(), pairs.tolist(), strict=True))
         with adding:
-            together += int(times[i]) * of_tables
+            together += int(times[i]) * n_together
 
-    over_cells(some.labels, checks.check_weights(rows.counts, rows.n_rows), add)
-    own = _Parts.of_clusterings(sizes)
-    expected, variance = moments.sum(axis=1) + _moments(n, own, own) @ (times * (times - 1) // 2)
+    over_cells(distinct.labels, checks.check_weights(rows.counts, rows.n_rows), add)
+    parts = _Parts.of_clusterings(sizes)
+    expected, variance = moments.sum(axis=1) + _moments(n, parts, parts) @ (times * (times - 1) // 2)
     return together, expected, variance
 
 
@@ -200,5 +200,5 @@ class _Parts(NamedTuple):
     @classmethod
     def of_clusterings(cls, sizes: list[np.ndarray]) -> "_Parts":
         """Return the mean and the two sums of squares of A for each of several clusterings, from its cluster sizes."""
-        squares = np.array([sum_of_squares(own) for own in sizes], dtype=np.float64)
-        return cls.of(np.array([own.sum() for own in sizes]), squares, np.array(list(map(_spread, sizes))))
+        squares = np.array([sum_of_squares(s) for s in sizes], dtype=np.float64)
+        return cls.of(np.array([s.sum() for s in sizes]), squares, np.array(list(map(_spread, sizes))))

@@ -103,11 +103,11 @@ def measure_clusters(overlaps: Overlaps, missing: str = "zero") -> Clusters:
     """
     sizes, n = overlaps.sizes, overlaps.counts.data
     k, labels = len(sizes), overlaps.counts.indices
-    counted = overlaps.labelled if missing == "ignore" else np.broadcast_to(sizes, (overlaps.n_clusterings, k))
+    labelled = overlaps.labelled if missing == "ignore" else np.broadcast_to(sizes, (overlaps.n_clusterings, k))
     matches = np.bincount(labels, weights=n * n, minlength=k) - np.bincount(labels, weights=n, minlength=k)
-    means = _divide(matches, (counted * counted).sum(axis=0) - counted.sum(axis=0))
+    means = _divide(matches, (labelled * labelled).sum(axis=0) - labelled.sum(axis=0))
     means[sizes == 1] = np.nan
-    pairs = PairMeans(overlaps, counted if missing == "ignore" else None, means)
+    pairs = PairMeans(overlaps, labelled if missing == "ignore" else None, means)
     return Clusters(sizes.astype(np.int64), means, _measure_stability(overlaps), pairs)
 
 
@@ -125,7 +125,7 @@ class PairMeans:
     """The means of C between clusters, computed from the overlaps when they are asked for."""
 
     overlaps: Overlaps
-    counted: np.ndarray | None  # (M, k), the objects of a cluster that a clustering labels; None counts all objects
+    labelled: np.ndarray | None  # (M, k), the objects of a cluster that a clustering labels; None counts all objects
     means_within: np.ndarray  # (k,), the diagonal
 
     @cached_property
@@ -145,8 +145,8 @@ class PairMeans:
             "take among(clusters) or nearest(), or leave out base clusterings of few clusters",
         )
         row, column, means = self._means_of_piece(slice(0, k))
-        apart, each = row != column, np.arange(k)
-        places = np.concatenate([row[apart], each]), np.concatenate([column[apart], each])
+        apart, diagonal = row != column, np.arange(k)
+        places = np.concatenate([row[apart], diagonal]), np.concatenate([column[apart], diagonal])
         return sparse.csr_array((np.concatenate([means[apart], self.means_within]), places), shape=(k, k))
 
     def means_among(self, queries: np.ndarray) -> np.ndarray:
@@ -157,11 +157,11 @@ class PairMeans:
             matches = multiply_counts(members, members.T)
         else:
             matches = (members @ members.T).toarray()
-        if self.counted is None:
+        if self.labelled is None:
             sizes = self.overlaps.sizes[queries]
             clusterings = self.overlaps.n_clusterings * sizes[:, None] * sizes
         else:
-            clusterings = multiply_counts(self.counted[:, queries].T, self.counted[:, queries])
+            clusterings = multiply_counts(self.labelled[:, queries].T, self.labelled[:, queries])
         means = _divide(matches, clusterings)
         np.fill_diagonal(means, self.means_within[queries])
         return means
@@ -192,11 +192,11 @@ class PairMeans:
         """Return the pairs of clusters of a piece with clusters that share a base cluster, and their means."""
         matches = sparse.csr_array(self.by_cluster[piece] @ self.overlaps.counts)
         row, column = rows_of_cells(matches) + piece.start, matches.indices
-        if self.counted is None:
+        if self.labelled is None:
             sizes = self.overlaps.sizes
             clusterings = self.overlaps.n_clusterings * sizes[row] * sizes[column]
         else:
-            clusterings = sum_products(self.counted.T, row, self.counted, column)
+            clusterings = sum_products(self.labelled.T, row, self.labelled, column)
         return row, column, _divide(matches.data, clusterings)
 
 

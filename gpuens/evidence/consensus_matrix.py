@@ -41,20 +41,24 @@ class ConsensusMatrix:
 
     @classmethod
     def of(
-        cls, ensemble: Ensemble, seed: int, missing: str, found: Pairs | None = None, counts: np.ndarray | None = None
+        cls,
+        ensemble: Ensemble,
+        seed: int,
+        missing: str,
+        distribution: Pairs | None = None,
+        counts: np.ndarray | None = None,
     ) -> "ConsensusMatrix":
         """Return the consensus matrix of an ensemble.
 
-        ``found`` is the distribution over all pairs of objects. If it is None, the distribution is computed over the
-        pairs of the drawn objects only. ``counts`` (n_objects,) are the numbers of copies of each object; several may
-        be drawn.
+        ``distribution`` is that of all pairs of objects; if it is None, that of the drawn objects is computed.
+        ``counts`` (n_objects,) are the numbers of copies of each object; several may be drawn.
         """
         n = len(ensemble) if counts is None else int(counts.sum())
         objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, SHOWN), replace=False))
         if counts is not None:
             objects = np.searchsorted(np.cumsum(counts), objects, side="right")
-        some = ensemble.take(objects)
-        return cls(pairs(Rows(some), missing=missing) if found is None else found, objects, some)
+        sample = ensemble.take(objects)
+        return cls(pairs(Rows(sample), missing=missing) if distribution is None else distribution, objects, sample)
 
     def matrix(self) -> np.ndarray:
         """Return the matrix C (n, n), float64, of the drawn objects.
@@ -87,5 +91,5 @@ class ConsensusMatrix:
         matches, copresent, counts = (arrays[name] for name in HISTOGRAM)
         about = str(arrays["missing"]), bool(arrays["exact"]), sizes, int(arrays["n_objects"])
         codes = np.asfortranarray(arrays["codes"])
-        some = Ensemble.of_codes(codes, [np.arange(k) for k in np.diff(offsets).tolist()], list(range(len(sizes))))
-        return cls(Pairs(matches, copresent, counts, *about), arrays["objects"], some)
+        sample = Ensemble.of_codes(codes, [np.arange(k) for k in np.diff(offsets).tolist()], list(range(len(sizes))))
+        return cls(Pairs(matches, copresent, counts, *about), arrays["objects"], sample)

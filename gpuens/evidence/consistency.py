@@ -10,7 +10,7 @@ import numpy as np
 from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct, PairScores
 from gpuens.contingency.labels import labels_of
-from gpuens.contingency.scores import ari_of, nmi_of, pair_scores, place_scores, scorer
+from gpuens.contingency.scores import ari_of, nmi_of, place_scores, score_pairs, scorer
 from gpuens.labels.rows import as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -57,12 +57,12 @@ class Consistency:
 
     def __repr__(self) -> str:
         ecs, n = self.scores["ecs"], len(self.scores["ecs"].of)
-        others = ecs.known().sum() - n
-        mean = (ecs.sums(np.ones(n)).sum() - n) / others if others else 0.0
+        n_others = ecs.n_comparable().sum() - n
+        mean = (ecs.sums(np.ones(n)).sum() - n) / n_others if n_others else 0.0
         return checks.summary(
             self,
             f"inconsistency {self.inconsistency:.3f} of {n} clusterings"
-            + (f", of which two have a mean ECS of {mean:.3f}" if others else ""),
+            + (f", of which two have a mean ECS of {mean:.3f}" if n_others else ""),
             see="ecs, nmi, ari, ecc, inconsistency",
         )
 
@@ -105,31 +105,31 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     rows = as_rows(ens, device)
     labels = labels_of(rows.ensemble, rows.device)
     weights, total = checks.check_weights(rows.counts, rows.n_rows), rows.n_objects
-    some = Distinct.among(labels)
-    scores = {name: np.eye(len(some.times)) for name in ("nmi", "ari", "ecs")}
-    of_cells = {"nmi": scorer(nmi_of, total, weights), "ari": scorer(ari_of, total, weights)}
-    codes, k = _host_codes(some), np.array(some.labels.n_clusters, dtype=np.int64)
-    one = _unit(rows.n_clusterings)
-    sums, adding = _of_equal(some, codes, k, one), Lock()
+    distinct = Distinct.among(labels)
+    scores = {name: np.eye(len(distinct.times)) for name in ("nmi", "ari", "ecs")}
+    scorers = {"nmi": scorer(nmi_of, total, weights), "ari": scorer(ari_of, total, weights)}
+    codes, k = _host_codes(distinct), np.array(distinct.labels.n_clusters, dtype=np.int64)
+    unit = _unit(rows.n_clusterings)
+    sums, adding = _sum_equal(distinct, codes, k, unit), Lock()
 
-    def add(found: cpu.Cells) -> None:
-        for name, score in of_cells.items():
+    def add(cells: cpu.Cells) -> None:
+        for name, score in scorers.items():
             if score is not None:
-                place_scores(scores[name], found, score(found))
-        means, of_objects = np.empty(len(found.starts) - 1), np.zeros(rows.n_rows, dtype=np.int64)
-        cpu.shares_of_cells(found, codes, k, some.times, one, means, of_objects)
-        place_scores(scores["ecs"], found, means)
+                place_scores(scores[name], cells, score(cells))
+        means, of_objects = np.empty(len(cells.starts) - 1), np.zeros(rows.n_rows, dtype=np.int64)
+        cpu.shares_of_cells(cells, codes, k, distinct.times, unit, means, of_objects)
+        place_scores(scores["ecs"], cells, means)
         with adding:
             np.add(sums, of_objects, out=sums)
 
-    over_cells(some.labels, weights, add)
-    of_pairs = {name: PairScores(distinct, some.of) for name, distinct in scores.items()}
-    if of_cells["ari"] is None:  # sums of squares of very many objects need Python's integers
-        of_pairs["ari"] = pair_scores(labels, ari_of, weights)
+    over_cells(distinct.labels, weights, add)
+    by_name = {name: PairScores(matrix, distinct.of) for name, matrix in scores.items()}
+    if scorers["ari"] is None:  # sums of squares of very many objects need Python's integers
+        by_name["ari"] = score_pairs(labels, ari_of, weights)
     n_labels = np.count_nonzero(devices.to_host(rows.codes) != rows.ensemble.missing_code, axis=1)
     n_pairs = n_labels * (n_labels - 1) // 2
-    ecc = np.divide(sums / one, n_pairs, out=np.full(len(sums), np.nan), where=n_pairs > 0)
-    return Consistency(of_pairs, ecc)
+    ecc = np.divide(sums / unit, n_pairs, out=np.full(len(sums), np.nan), where=n_pairs > 0)
+    return Consistency(by_name, ecc)
 
 
 def _unit(n_clusterings: int) -> float:
@@ -141,14 +141,14 @@ def _unit(n_clusterings: int) -> float:
     return 2.0 ** min(FRACTION_BITS, 63 - n_pairs.bit_length())
 
 
-def _host_codes(some: Distinct) -> np.ndarray:
-    return np.ascontiguousarray(devices.to_host(some.labels.matrix))
+def _host_codes(distinct: Distinct) -> np.ndarray:
+    return np.ascontiguousarray(devices.to_host(distinct.labels.matrix))
 
 
-def _of_equal(some: Distinct, codes: np.ndarray, k: np.ndarray, one: float) -> np.ndarray:
+def _sum_equal(distinct: Distinct, codes: np.ndarray, k: np.ndarray, unit: float) -> np.ndarray:
     """Return the sums (G,) of the shares over the pairs of equal clusterings: each share is 1."""
     sums = np.zeros(codes.shape[1], dtype=np.int64)
-    for d in np.flatnonzero(some.times > 1):
-        n = int(some.times[d])
-        sums[codes[d] < k[d]] += n * (n - 1) // 2 * int(one)
+    for d in np.flatnonzero(distinct.times > 1):
+        n = int(distinct.times[d])
+        sums[codes[d] < k[d]] += n * (n - 1) // 2 * int(unit)
     return sums

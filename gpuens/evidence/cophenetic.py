@@ -14,26 +14,27 @@ from gpuens.runtime.native import cpu
 from gpuens.similarity.base import ClusterSimilarity
 
 
-def of_average_linkage(rows: Rows, similarity: ClusterSimilarity, dendrogram: Dendrogram, own: np.ndarray) -> float:
+def correlate_average_linkage(
+    rows: Rows, similarity: ClusterSimilarity, dendrogram: Dendrogram, within: np.ndarray
+) -> float:
     """Return the correlation of cophenetic similarities t and similarities s over all pairs of objects.
 
-    The result is NaN if t or s is constant. ``own`` (G,) is the similarity of two objects with the same label row, for
-    each row.
+    The result is NaN if t or s is constant. ``within`` (G,) are the similarities of objects with equal label rows.
     """
     counts = rows.counts.astype(np.float64)
-    merged = np.empty(len(dendrogram.kept))
-    cpu.pairs_merged(dendrogram.kept, dendrogram.absorbed, counts, merged)
-    pairs = np.concatenate([merged, counts * (counts - 1) / 2])
-    t = np.concatenate([dendrogram.similarities, dendrogram.within(own)])
+    n_merged = np.empty(len(dendrogram.kept))
+    cpu.pairs_merged(dendrogram.kept, dendrogram.absorbed, counts, n_merged)
+    pairs = np.concatenate([n_merged, counts * (counts - 1) / 2])
+    t = np.concatenate([dendrogram.similarities, dendrogram.within(within)])
     # the mean of s over the pairs that each merge brings together, followed by the mean over the pairs inside each row
-    mean_s = np.concatenate([dendrogram.similarities, own])
+    mean_s = np.concatenate([dendrogram.similarities, within])
     total = pairs.sum()
     center = pairs @ mean_s / total  # subtracted, because sums of deviations from the mean have smaller rounding errors
     t, mean_s = t - center, mean_s - center
-    squares = (similarity.sum_of_squares(rows) - counts @ own**2) / 2 / total - center**2
+    variance_s = (similarity.sum_of_squares(rows) - counts @ within**2) / 2 / total - center**2
     mean = pairs @ t / total
-    of_t = pairs @ t**2 / total - mean**2
+    variance_t = pairs @ t**2 / total - mean**2
     rounding = 1e-14 * center**2
-    if of_t <= rounding or squares <= rounding:
+    if variance_t <= rounding or variance_s <= rounding:
         return float("nan")
-    return float(pairs @ (t * mean_s) / total / np.sqrt(of_t * squares))
+    return float(pairs @ (t * mean_s) / total / np.sqrt(variance_t * variance_s))

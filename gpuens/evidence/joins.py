@@ -58,7 +58,7 @@ class Joins:
     @property
     def coherence(self) -> np.ndarray:
         """The joins beyond chance (M,): 1 if all neighbours agree, near 0 if a clustering ignores the neighbours."""
-        return _beyond(self.joins, self.expected)
+        return _correct_for_chance(self.joins, self.expected)
 
     @property
     def blind(self) -> list[Any]:
@@ -75,10 +75,10 @@ class Joins:
 
     def __repr__(self) -> str:
         coherence = self.coherence
-        known = coherence[~np.isnan(coherence)]
+        values = coherence[~np.isnan(coherence)]
         answer = f"of {checks.counted(len(coherence), 'clustering')}"
-        if len(known):
-            answer = f"mean coherence {known.mean():.2f} {answer}, from {known.min():.2f} to {known.max():.2f}"
+        if len(values):
+            answer = f"mean coherence {values.mean():.2f} {answer}, from {values.min():.2f} to {values.max():.2f}"
         return checks.summary(
             self,
             answer,
@@ -125,10 +125,10 @@ def joins(labels: Any, graph: Any, *, device: str = "auto") -> Joins:
     [7, 0]
     """
     rows = as_rows(labels, device)
-    return of_rows(rows, Graph.of(graph, rows.n_rows, rows.ensemble.index))
+    return count_joins(rows, Graph.of(graph, rows.n_rows, rows.ensemble.index))
 
 
-def of_rows(rows: Rows, graph: Graph) -> Joins:
+def count_joins(rows: Rows, graph: Graph) -> Joins:
     """Return the joins for label rows of single objects."""
     ensemble, codes = rows.ensemble, devices.to_host(rows.codes)
     n_clusters = np.diff(rows.offsets)
@@ -141,16 +141,16 @@ def of_rows(rows: Rows, graph: Graph) -> Joins:
     edges, shares, expected = graph.as_edges(), [], []
     for column, k in zip(codes.T, n_clusters, strict=True):
         first, second = column[edges.first], column[edges.second]
-        known = (first != ensemble.missing_code) & (second != ensemble.missing_code)
-        apart, same = np.bincount((first == second)[known], edges.weights[known], 2)
-        shares.append(same / (apart + same) if known.any() else np.nan)
+        labelled = (first != ensemble.missing_code) & (second != ensemble.missing_code)
+        apart, joined = np.bincount((first == second)[labelled], edges.weights[labelled], 2)
+        shares.append(joined / (apart + joined) if labelled.any() else np.nan)
         sizes = np.bincount(column[column != ensemble.missing_code], minlength=k)
         expected.append(int((sizes * sizes).sum()) / max(int(sizes.sum()), 1) ** 2)
     arrays = [rows.xp.asarray(array) for array in (graph.starts, graph.heads, graph.weights.astype(np.float32))]
-    found = Joins(ensemble.names, np.array(shares), np.array(expected), np.zeros(len(shares), dtype=np.int64))
-    for m in np.flatnonzero(~np.isnan(found.coherence)):
-        found.steps[m] = _supported_steps(rows, arrays, m, expected[m])
-    return found
+    result = Joins(ensemble.names, np.array(shares), np.array(expected), np.zeros(len(shares), dtype=np.int64))
+    for m in np.flatnonzero(~np.isnan(result.coherence)):
+        result.steps[m] = _supported_steps(rows, arrays, m, expected[m])
+    return result
 
 
 def _supported_steps(rows: Rows, graph: list[Any], m: Any, expected: float) -> int:
@@ -161,17 +161,17 @@ def _supported_steps(rows: Rows, graph: list[Any], m: Any, expected: float) -> i
     shares, gaps = shares_at_start(rows, m, m + 1)
     for step in range(1, MOST_STEPS + 1):
         shares = walk_step(*graph, shares, device=rows.device)
-        of_label = shares[objects, label_of].astype(np.int64)
+        label_shares = shares[objects, label_of].astype(np.int64)
         if gaps:
-            of_labelled = xp.maximum(shares[objects, -1], 1).astype(np.float64)
-            of_label = xp.rint(of_label / of_labelled * ONE).astype(np.int64)
-        mean = int(of_label.sum()) / (ONE * len(objects))  # sums of whole numbers are equal on every device
-        if _beyond(mean, expected) < SUPPORTED:
+            labelled_shares = xp.maximum(shares[objects, -1], 1).astype(np.float64)
+            label_shares = xp.rint(label_shares / labelled_shares * ONE).astype(np.int64)
+        mean = int(label_shares.sum()) / (ONE * len(objects))  # sums of whole numbers are equal on every device
+        if _correct_for_chance(mean, expected) < SUPPORTED:
             return step - 1
     return MOST_STEPS
 
 
-def _beyond(share: Any, expected: Any) -> np.ndarray:
+def _correct_for_chance(share: Any, expected: Any) -> np.ndarray:
     """Return (share - expected) / (1 - expected), NaN where 1 is expected."""
     share, expected = np.asarray(share), np.asarray(expected)
     beyond: np.ndarray = np.divide(share - expected, 1 - expected, out=np.full(share.shape, np.nan), where=expected < 1)

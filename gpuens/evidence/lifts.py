@@ -28,31 +28,33 @@ CELLS_AT_ONCE = 2**16  # cells of tables that are computed together
 class Lifts:
     """Tables of the logarithms of lifts, from which the lifts of label rows are looked up."""
 
-    others: LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
-    members: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
+    absent_lifts: (
+        LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
+    )
+    member_lifts: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, shared: np.ndarray, counted: np.ndarray, offsets: np.ndarray) -> "Lifts":
+    def of(cls, shared: np.ndarray, n_counted: np.ndarray, offsets: np.ndarray) -> "Lifts":
         """Return the lifts of k labels.
 
-        ``shared`` (N_c, k) and ``counted`` (M, k) are the numbers of objects with each label in each base cluster and
+        ``shared`` (N_c, k) and ``n_counted`` (M, k) are the numbers of objects with each label in each base cluster and
         in each clustering.
         """
-        others, members = shared.copy(), shared - 1.0
-        np.maximum(members, 0.0, out=members)
-        by_chance = counted / np.maximum(counted.sum(axis=1, keepdims=True), 1.0)
+        absent_lifts, member_lifts = shared.copy(), shared - 1.0
+        np.maximum(member_lifts, 0.0, out=member_lifts)
+        by_chance = n_counted / np.maximum(n_counted.sum(axis=1, keepdims=True), 1.0)
         for piece in split_rows(np.diff(offsets) * shared.shape[1], CELLS_AT_ONCE):
             clusters = slice(int(offsets[piece.start]), int(offsets[piece.stop]))
             chance = np.repeat(by_chance[piece], np.diff(offsets)[piece], axis=0)
             expected = np.maximum(shared[clusters].sum(axis=1), 1.0)[:, None] * chance
-            for lifts in (others[clusters], members[clusters]):
+            for lifts in (absent_lifts[clusters], member_lifts[clusters]):
                 lifts += chance
                 np.divide(lifts, expected, out=lifts, where=chance > 0)
                 # lift 1, because a clustering that labels no object of a label has no evidence about this label
                 lifts[chance == 0] = 1.0
                 lifts[...] = natural_logarithms(lifts)
-        return cls(LookedUp(others), members, offsets)
+        return cls(LookedUp(absent_lifts), member_lifts, offsets)
 
     def confidence(
         self, rows: Rows, codes: np.ndarray, labels: np.ndarray, n_counted: np.ndarray, *, new: bool
@@ -62,20 +64,20 @@ class Lifts:
         ``codes`` (G, M): the codes of the rows, on the host. ``n_counted`` (G,): the number of clusterings that count
         for a row. ``new``: the rows are not among the members, so nothing is subtracted for them.
         """
-        each = np.arange(len(labels))
-        pooled = self.others(rows)
+        g = np.arange(len(labels))
+        pooled = self.absent_lifts(rows)
         if not new:
             sums = np.zeros(len(labels))
             for piece in split_rows(np.full(codes.shape[1], len(labels)), CELLS_AT_ONCE):
                 columns = np.ascontiguousarray(codes[:, piece].T)  # sums of another layout have another order
                 labelled = columns != rows.ensemble.missing_code
                 clusters = np.where(labelled, columns, 0) + self.offsets[:-1][piece, None]
-                lifts = np.where(labelled, self.members[clusters, labels], 0.0)
+                lifts = np.where(labelled, self.member_lifts[clusters, labels], 0.0)
                 lifts[0] += sums
                 sums = np.add.reduce(lifts, axis=0)  # in the order of the clusterings
-            pooled[each, labels] = sums
+            pooled[g, labels] = sums
         pooled /= np.maximum(n_counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)
         pooled = exponentials(pooled)
-        confidence: np.ndarray = pooled[each, labels] / pooled.sum(axis=1)
+        confidence: np.ndarray = pooled[g, labels] / pooled.sum(axis=1)
         return confidence

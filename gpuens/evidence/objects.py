@@ -173,14 +173,14 @@ def _measure_piece(
     """
     codes = devices.to_host(rows.codes)
     labelled = codes != rows.ensemble.missing_code
-    counted = labelled if missing == "ignore" else np.ones_like(labelled)
+    is_counted = labelled if missing == "ignore" else np.ones_like(labelled)
     (sizes, members_counted), (look_up, lifts) = members, tables
-    confidence = lifts.confidence(rows, codes, labels, counted.sum(axis=1), new=new)
-    matches, clusterings = look_up(rows), multiply_counts(counted.astype(np.float64), members_counted)
+    confidence = lifts.confidence(rows, codes, labels, is_counted.sum(axis=1), new=new)
+    matches, clusterings = look_up(rows), multiply_counts(is_counted.astype(np.float64), members_counted)
     if not new:
-        each = np.arange(len(labels))
-        matches[each, labels] -= labelled.sum(axis=1)  # do not count the match of an object with itself
-        clusterings[each, labels] -= counted.sum(axis=1)
+        g = np.arange(len(labels))
+        matches[g, labels] -= labelled.sum(axis=1)  # do not count the match of an object with itself
+        clusterings[g, labels] -= is_counted.sum(axis=1)
     means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
     is_single = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1
     inside, margin, silhouette, entropy = _summarize_means(means, labels, is_single)
@@ -193,13 +193,13 @@ def _summarize_means(means: np.ndarray, labels: np.ndarray, is_single: np.ndarra
     ``means`` (G, k) are the means of C between each row's objects and the other members of each cluster;
     ``is_single`` (G,) marks the only members of a cluster.
     """
-    each, n_labels = np.arange(len(labels)), means.shape[1]
+    g, n_labels = np.arange(len(labels)), means.shape[1]
     total = means.sum(axis=1)
     shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)
-    inside = means[each, labels]
+    inside = means[g, labels]
     entropy = -np.sum(shares * logarithms(np.where(shares > 0, shares, 1.0)), axis=1)
     entropy = np.where(total > 0, entropy / logarithms(max(n_labels, 2)), float(n_labels > 1))
     inside[is_single] = entropy[is_single] = np.nan
-    means[each, labels] = -1.0
+    means[g, labels] = -1.0
     best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)
     return inside, inside - best, silhouette_of_means(inside, best, is_single), entropy

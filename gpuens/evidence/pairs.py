@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.evidence.sparse_pairs import has_few_in_common, with_matches
+from gpuens.evidence.sparse_pairs import count_common_pairs, prefer_visits
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.reduction.core_groups import core_groups
@@ -78,12 +78,12 @@ class Pairs:
         """The largest possible standard error of `cdf`, `pac` and `area`; 0 if all pairs were counted."""
         return 0.0 if self.exact else 0.5 / np.sqrt(self.n_pairs)
 
-    def cdf(self, at: Any) -> np.ndarray:
-        """Return F(t), the share of the pairs with C ≤ t, for each threshold t in ``at``.
+    def cdf(self, thresholds: Any) -> np.ndarray:
+        """Return F(t), the share of the pairs with C ≤ t, for each threshold t in ``thresholds``.
 
-        The result is float64 and has the shape of ``at``.
+        The result is float64 and has the shape of ``thresholds``.
         """
-        return self._up_to(at) / self.n_pairs
+        return self._up_to(thresholds) / self.n_pairs
 
     def pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
         """Return the proportion of ambiguous clustering (PAC), the share of the pairs with lower < C ≤ upper.
@@ -130,15 +130,15 @@ class Pairs:
         for sizes in self.cluster_sizes:
             labelled = sizes.sum().item()
             together = (sizes * (sizes - 1.0)).sum() / pairs
-            both = labelled * (labelled - 1) / pairs if self.missing == "ignore" else 1.0
-            before, table = table, np.zeros((table.shape[0] + (both < 1), table.shape[1] + 1))
-            if both < 1:
-                table[:-1, :-1] = (1 - both) * before
+            labelled_both = labelled * (labelled - 1) / pairs if self.missing == "ignore" else 1.0
+            before, table = table, np.zeros((table.shape[0] + (labelled_both < 1), table.shape[1] + 1))
+            if labelled_both < 1:
+                table[:-1, :-1] = (1 - labelled_both) * before
             else:
                 sure += 1
-            counted = table[-len(before) :]
-            counted[:, :-1] += (both - together) * before
-            counted[:, 1:] += together * before
+            later = table[-len(before) :]
+            later[:, :-1] += (labelled_both - together) * before
+            later[:, 1:] += together * before
         copresent, matches = np.nonzero(table)
         counts = table[copresent, matches] * (pairs / 2)
         return Pairs(matches, sure + copresent, counts, self.missing, True, self.cluster_sizes, self.n_objects)
@@ -152,15 +152,15 @@ class Pairs:
         expected = self.chance().pac(lower, upper)
         return self.pac(lower, upper) / expected if expected > 0 else float("nan")
 
-    def _up_to(self, at: Any) -> np.ndarray:
-        """Return the number of pairs with C ≤ t for each threshold t in ``at``."""
+    def _up_to(self, thresholds: Any) -> np.ndarray:
+        """Return the number of pairs with C ≤ t for each threshold t in ``thresholds``."""
         order = np.argsort(self.consensus, kind="stable")
         reached = np.concatenate([[0], np.cumsum(self.counts[order])])
-        at = np.asarray(at, dtype=np.float64)
-        if np.isnan(at).any():
+        thresholds = np.asarray(thresholds, dtype=np.float64)
+        if np.isnan(thresholds).any():
             raise ValueError("a threshold is NaN; give numbers from 0 to 1.")
-        found: np.ndarray = reached[np.searchsorted(self.consensus[order], at, side="right")]
-        return found
+        counts: np.ndarray = reached[np.searchsorted(self.consensus[order], thresholds, side="right")]
+        return counts
 
 
 @takes_rng
@@ -230,24 +230,24 @@ def pairs(
     if exact == "auto":
         exact = len(rows) * (len(rows) + 1) // 2 * n_clusterings <= MOST_COMPARISONS
     if exact:
-        histogram = _of_all(rows, ignore)
+        histogram = _count_all(rows, ignore)
     else:
-        histogram = _of_drawn(rows, n_pairs, checks.make_generator(random_state), ignore)
+        histogram = _count_drawn(rows, n_pairs, checks.make_generator(random_state), ignore)
     bins = np.flatnonzero(histogram)
     copresent, matches = np.divmod(bins, n_clusterings + 1) if ignore else (np.full_like(bins, n_clusterings), bins)
-    of_clusterings = tuple(np.split(sizes, rows.offsets[1:-1]))
+    cluster_sizes = tuple(np.split(sizes, rows.offsets[1:-1]))
     counts = histogram[bins].astype(np.float64 if histogram.dtype == object else np.int64)
-    return Pairs(matches, copresent, counts, missing, bool(exact), of_clusterings, rows.n_objects)
+    return Pairs(matches, copresent, counts, missing, bool(exact), cluster_sizes, rows.n_objects)
 
 
-def exact_counts(n_objects: int) -> type:
+def count_type(n_objects: int) -> type:
     """Return the dtype of numbers of pairs of objects: int64, or Python's integers where int64 could overflow."""
     return np.int64 if n_objects**2 < 2**63 else object
 
 
-def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
+def _count_all(rows: Rows, ignore: bool) -> np.ndarray:
     """Return the histogram of all pairs of objects."""
-    if not has_few_in_common(rows):
+    if not prefer_visits(rows):
         if rows.device == "cpu":
             checks.check_memory(
                 devices.n_threads() * cpu.LANES * _bytes_of_entry(rows.n_clusterings, ignore) * rows.n_clusters,
@@ -255,35 +255,35 @@ def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
                 f"a table of {rows.n_clusters:,} clusters for each of {devices.n_threads()} threads",
                 "pass exact=False, which draws pairs of objects",
             )
-        return histogram_of(rows, ignore)
+        return count_rows(rows, ignore)
     if not ignore:
         n_pairs = rows.n_objects * (rows.n_objects - 1) // 2
-        return with_matches(rows, np.array([n_pairs], dtype=exact_counts(rows.n_objects)))
+        return count_common_pairs(rows, np.array([n_pairs], dtype=count_type(rows.n_objects)))
     # a clustering that only tells which objects it labels has matches where it labels both
     labelled = np.where(rows.codes == rows.ensemble.missing_code, np.uint8(255), np.uint8(0))
     one_cluster_each = np.arange(rows.n_clusterings + 1)
     patterns = core_groups(Rows.of_codes(np.asfortranarray(labelled), one_cluster_each, rows.counts, "cpu")).rows
-    return with_matches(rows, pair_histogram(patterns.codes, patterns.offsets, patterns.counts, False))
+    return count_common_pairs(rows, pair_histogram(patterns.codes, patterns.offsets, patterns.counts, False))
 
 
-def histogram_of(rows: Rows, ignore: bool) -> np.ndarray:
+def count_rows(rows: Rows, ignore: bool) -> np.ndarray:
     """Return `pair_histogram` of rows on their device; sums beyond int64 are computed on the CPU."""
-    vast = exact_counts(rows.n_objects) is object
+    vast = count_type(rows.n_objects) is object
     device, counts = ("cpu", rows.counts) if vast else (rows.device, rows.xp.asarray(rows.counts))
     codes = rows.ensemble.codes_on(device)
     histogram: np.ndarray = pair_histogram(codes, rows.offsets, counts, ignore, device=device)
     return histogram
 
 
-def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
+def _count_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
     """Return the histogram of random pairs of objects; the two objects differ, and a pair may be drawn repeatedly."""
     xp, ends, n_objects = rows.xp, np.cumsum(rows.counts), rows.n_objects
     histogram = np.zeros(1, dtype=np.int64)
     for start in progress.bar(range(0, n_pairs, DRAWN_AT_ONCE), "pairs of objects"):
         n = min(DRAWN_AT_ONCE, n_pairs - start)
-        one, other = rng.integers(n_objects, size=n), rng.integers(n_objects - 1, size=n)
-        other += other >= one
-        first, second = (xp.asarray(np.searchsorted(ends, some, side="right")) for some in (one, other))
+        objects, partners = rng.integers(n_objects, size=n), rng.integers(n_objects - 1, size=n)
+        partners += partners >= objects
+        first, second = (xp.asarray(np.searchsorted(ends, x, side="right")) for x in (objects, partners))
         histogram = histogram + drawn_histogram(rows.codes, first, second, ignore, device=rows.device)
     return histogram
 
@@ -304,18 +304,18 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     # the extension compares rows of one type only
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
-    n_bins, wide = (n_clusterings + 1) * (step or 1), exact_counts(int(counts.sum())) is object
+    n_bins, wide = (n_clusterings + 1) * (step or 1), count_type(int(counts.sum())) is object
     histogram = np.zeros((1 + wide, n_bins), dtype=np.int64)
     chunks, _ = chunks_of(starts, _bytes_of_entry(n_clusterings, ignore))
     n_blocks = -(-n_rows // cpu.LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
     at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))
-    with progress.bar(total=n_turns, description="pairs of rows") as shown:
+    with progress.bar(total=n_turns, description="pairs of rows") as bar:
         for start in range(0, n_turns, at_once):
             stop = min(start + at_once, n_turns)
             cpu.pair_histogram(rows, (starts, chunks), counts, (start, stop), step, histogram)
-            shown.update(stop - start)
+            bar.update(stop - start)
     low: np.ndarray = histogram[0]
     return low.astype(object) + (histogram[1].astype(object) << LOW_BITS) if wide else low
 
@@ -347,18 +347,18 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
 def _(codes: Any, offsets: Any, counts: Any, ignore: bool, *, device: str) -> np.ndarray:
     n_rows = len(codes)
     tiles = -(-n_rows // TILE[0]) * -(-n_rows // TILE[1])
-    return _launched("pair_histogram", min(tiles, BLOCKS), (codes.T, counts), codes, ignore, device, n_rows)
+    return _launch("pair_histogram", min(tiles, BLOCKS), (codes.T, counts), codes, ignore, device, n_rows)
 
 
 @drawn_histogram.kernel
 def _(codes: Any, first: Any, second: Any, ignore: bool, *, device: str) -> np.ndarray:
     n_pairs = len(first)
     n_blocks = kernels.blocks(n_pairs, TILE[1], BLOCKS)
-    return _launched("drawn_histogram", n_blocks, (codes.T, first, second), codes, ignore, device, n_pairs, len(codes))
+    return _launch("drawn_histogram", n_blocks, (codes.T, first, second), codes, ignore, device, n_pairs, len(codes))
 
 
-def _launched(
-    name: str, n_blocks: int, given: tuple[Any, ...], codes: Any, ignore: bool, device: str, *sizes: int
+def _launch(
+    name: str, n_blocks: int, arrays: tuple[Any, ...], codes: Any, ignore: bool, device: str, *sizes: int
 ) -> np.ndarray:
     """Launch the kernel ``name`` with the given arrays and sizes, and return its histogram."""
     n_clusterings = codes.shape[1]
@@ -370,7 +370,7 @@ def _launched(
         name,
         n_blocks,
         TILE[1],
-        (*given, bins, *sizes, n_clusterings, step, n_bins, np.int32(in_shared)),
+        (*arrays, bins, *sizes, n_clusterings, step, n_bins, np.int32(in_shared)),
         device=device,
         shared=8 * n_bins if in_shared else 0,
         CODE=kernels.c_name(codes.dtype),

@@ -66,8 +66,8 @@ class Spectrum:
     @cached_property
     def support(self) -> np.ndarray:
         """The geometric mean of gap, drop + ε and ratio for each number of clusters."""
-        found: np.ndarray = np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
-        return found
+        means: np.ndarray = np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
+        return means
 
     @property
     def most_supported(self) -> int:
@@ -93,8 +93,8 @@ class Spectrum:
         return np.round(self.support / TIE)
 
     def __repr__(self) -> str:
-        most = np.argsort(-self._rounded, kind="stable")[:5]
-        support = ", ".join(f"{self.numbers[i]} ({self.support[i]:.3f})" for i in most)
+        best = np.argsort(-self._rounded, kind="stable")[:5]
+        support = ", ".join(f"{self.numbers[i]} ({self.support[i]:.3f})" for i in best)
         return checks.summary(
             self,
             f"{self.most_supported} clusters have the most support" if len(self.numbers) else "all objects are alike",
@@ -144,21 +144,21 @@ def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
     """
     if isinstance(rows.ensemble, SoftEnsemble):
         rows = rows.hardened()
-        sure = np.flatnonzero(devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)))
-        if not len(sure):
-            none = np.empty(0)
-            return Spectrum(none.astype(np.int64), none, none, none, np.ones(1))
-        rows = core_groups(rows.take(sure)).rows
+        labelled = np.flatnonzero(devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)))
+        if not len(labelled):
+            empty = np.empty(0)
+            return Spectrum(empty.astype(np.int64), empty, empty, empty, np.ones(1))
+        rows = core_groups(rows.take(labelled)).rows
     largest = max(1, min(largest, rows.n_rows, rows.n_objects - 1))
     n = largest + 1
-    of_equal = eigenvalues(rows, np.ones(rows.n_clusters), n)
-    of_sure = eigenvalues(rows, LWCA()(rows).weights.astype(np.float64), n)
-    gaps, drops, ratios = _differences(of_equal, of_sure, rows.clusters_in_use())
-    return Spectrum(np.arange(2, n), gaps[1:].clip(0.0), drops[1:].clip(0.0), ratios[1:].clip(0.0), of_equal)
+    mean_eigenvalues = eigenvalues(rows, np.ones(rows.n_clusters), n)
+    lwca_eigenvalues = eigenvalues(rows, LWCA()(rows).weights.astype(np.float64), n)
+    gaps, drops, ratios = _differences(mean_eigenvalues, lwca_eigenvalues, rows.clusters_in_use())
+    return Spectrum(np.arange(2, n), gaps[1:].clip(0.0), drops[1:].clip(0.0), ratios[1:].clip(0.0), mean_eigenvalues)
 
 
 def _differences(
-    of_equal: np.ndarray, of_sure: np.ndarray, sizes: np.ndarray
+    mean_eigenvalues: np.ndarray, lwca_eigenvalues: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return gap, drop and ratio for 1, 2, … clusters.
 
@@ -166,6 +166,7 @@ def _differences(
     if they could have one more cluster. Otherwise, the drop could not show that their number of clusters suffices.
     """
     sizes = sizes + (sizes == sizes.max())
-    at_most = np.minimum(sizes[:, None], np.arange(1, len(of_equal) + 1)).mean(axis=0)
-    shared = np.minimum(of_equal.cumsum() / at_most, 1.0)
-    return np.diff(np.sqrt(1.0 - of_equal)), -np.diff(shared), np.diff(natural_logarithms(1.0 - of_sure + FLOOR))
+    bound = np.minimum(sizes[:, None], np.arange(1, len(mean_eigenvalues) + 1)).mean(axis=0)
+    shared = np.minimum(mean_eigenvalues.cumsum() / bound, 1.0)
+    gaps, ratios = np.diff(np.sqrt(1.0 - mean_eigenvalues)), np.diff(natural_logarithms(1.0 - lwca_eigenvalues + FLOOR))
+    return gaps, -np.diff(shared), ratios

@@ -119,16 +119,16 @@ class Suggestion:
         if not self.agreed:
             center, width = max(CENTER * self.effective, float(min(self.sizes, default=1))), WIDE_WIDTH
         distance = natural_logarithms(self.numbers / center)
-        found: np.ndarray = -(distance * distance) / (2 * width * width)
-        return found
+        nearness: np.ndarray = -(distance * distance) / (2 * width * width)
+        return nearness
 
     @cached_property
     def score(self) -> np.ndarray:
         """The score of each number."""
         support = np.zeros(len(self.numbers))
         support[: len(self.spectrum.numbers)] = self.spectrum.support
-        found: np.ndarray = 0.5 * natural_logarithms(support + FLOOR) + self.nearness
-        return found
+        score: np.ndarray = 0.5 * natural_logarithms(support + FLOOR) + self.nearness
+        return score
 
     def best(self, among: Any = None) -> list[int]:
         """Return the numbers of clusters, the suggested one first and the others by score, largest score first.
@@ -178,8 +178,8 @@ class Suggestion:
         if not best or self._clear(best[0]):
             return []
         values = self.score - self.nearness if best[0] == self._decided else self.score
-        of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
-        return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE_SCORES]
+        score_of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
+        return [k for k in best[1:] if score_of[k] > score_of[best[0]] - CLOSE_SCORES]
 
     @property
     def doubtful(self) -> bool:
@@ -214,21 +214,21 @@ class Suggestion:
             return "all objects are alike"
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
-        alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
+        contrast = "" if shared == k else f"; their shared groups alone suggest {shared}"
         if self.agreed and (k != self._decided or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:
                 why += f"; on average, their sizes are as diverse as those of {self.effective:.1f} equal clusters"
-            return why + (alone or ", and share as many groups")
+            return why + (contrast or ", and share as many groups")
         if k == self._decided:
             return f"the clusterings share {k} groups, and no further one as clearly"
-        own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
-        return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
+        own_numbers = f"{self.sizes.min()} to {self.sizes.max()} clusters"
+        return f"the best balance of the groups that the clusterings share and their own {own_numbers}{contrast}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON values: the number, its reason and its doubt, and the clusterings' own numbers."""
-        own = {"effective": self.effective, "own_numbers": self.sizes.tolist()}
-        return {"n_clusters": self.n_clusters, "reason": self.reason(), "doubt": self.doubt(), **own}
+        base = {"effective": self.effective, "own_numbers": self.sizes.tolist()}
+        return {"n_clusters": self.n_clusters, "reason": self.reason(), "doubt": self.doubt(), **base}
 
     def warn_of_doubt(self) -> None:
         """Warn if the suggested number of clusters is in doubt; call this if the user has not given a number."""
@@ -281,32 +281,32 @@ def suggestion(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> 
 
 def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None) -> Suggestion:
     """Return the suggestion by label rows, which are in memory or in pieces; no number is above ``at_most``."""
-    sizes, entropies, shares = _of_members(rows.hardened())
+    sizes, entropies, shares = _describe_clusterings(rows.hardened())
     labelled = sizes > 0
     effective = float(exponentials(np.array([entropies[labelled].mean()]))[0]) if labelled.any() else 1.0
     largest = max(largest, min(int(np.ceil(MARGIN * effective)), MOST_COMPARED))
     spectrum = spectrum_of(rows, largest if at_most is None else min(largest, at_most))
-    found = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
+    result = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
     if not len(spectrum.numbers):
-        return found
-    undecided = not found.agreed and spectrum.ratio < LEAST_LEAD and spectrum.support.max() >= LEAST_SUPPORT
+        return result
+    undecided = not result.agreed and spectrum.ratio < LEAST_LEAD and spectrum.support.max() >= LEAST_SUPPORT
     members_are_large = shares.max() > LARGE_SHARE
     if members_are_large and not undecided:
-        return found
-    some = sample_of(rows)
+        return result
+    sample = sample_of(rows)
     if undecided:
-        found = replace(found, stable=halves_agree(some, spectrum.most_supported, entropies))
+        result = replace(result, stable=halves_agree(sample, spectrum.most_supported, entropies))
     if members_are_large:
-        return found
-    for _ in range(min(MOST_CUTS, len(found.numbers))):
-        first = found.n_clusters
-        if largest_cluster(some, first) <= LARGE_SHARE:
-            return found
-        found = replace(found, lopsided=(*found.lopsided, first))
-    return replace(found, lopsided=())
+        return result
+    for _ in range(min(MOST_CUTS, len(result.numbers))):
+        first = result.n_clusters
+        if largest_cluster(sample, first) <= LARGE_SHARE:
+            return result
+        result = replace(result, lopsided=(*result.lopsided, first))
+    return replace(result, lopsided=())
 
 
-def _of_members(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _describe_clusterings(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of clusters, the entropy and the largest share of each clustering; 0 if it has no labels."""
     shares = [part / part.sum() for part in rows.sizes_by_clustering()]
     sizes = np.array([len(part) for part in shares], dtype=np.int64)

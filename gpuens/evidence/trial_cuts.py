@@ -40,13 +40,13 @@ def halves_agree(rows: Rows, n_clusters: int, entropies: np.ndarray) -> bool:
     labelled, agreement = devices.to_host(rows.codes) != rows.ensemble.missing_code, []
     for digit in range(HALVINGS):
         halves = [np.sort(order[(places >> digit) & 1 == bit]) for bit in (0, 1)]
-        both = rows.take(np.flatnonzero(np.all([labelled[:, half].any(axis=1) for half in halves], axis=0)))
-        one, other = (_cut(_of_clusterings(both, half), n_clusters) for half in halves)
-        agreement.append(ari(one, other, sample_weight=both.counts))
+        common = rows.take(np.flatnonzero(np.all([labelled[:, half].any(axis=1) for half in halves], axis=0)))
+        first, second = (_cut(_select_clusterings(common, half), n_clusters) for half in halves)
+        agreement.append(ari(first, second, sample_weight=common.counts))
     return float(np.mean(agreement)) >= SAME
 
 
-def _of_clusterings(rows: Rows, clusterings: np.ndarray) -> Rows:
+def _select_clusterings(rows: Rows, clusterings: np.ndarray) -> Rows:
     """Return the rows with only some of the clusterings."""
     sizes = np.diff(rows.offsets)[clusterings]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -59,6 +59,6 @@ def _cut(rows: Rows, n_clusters: int) -> np.ndarray:
     groups = core_groups(rows)
     with checks.recorded():  # the user never sees this cut, so warnings about it are suppressed
         weights = LWCA()(groups.rows).weights.astype(np.float64)
-        found = transfer_cut(groups.rows, weights, min(n_clusters, groups.rows.n_rows))
-    labels: np.ndarray = devices.to_host(found.labels)[devices.to_host(groups.row_of)]
+        partition = transfer_cut(groups.rows, weights, min(n_clusters, groups.rows.n_rows))
+    labels: np.ndarray = devices.to_host(partition.labels)[devices.to_host(groups.row_of)]
     return labels

@@ -125,13 +125,13 @@ class Evidence:
         n, k = len(self.labels), int(self._labels.max()) + 1
         answer = f"{n:,} objects in {k:,} clusters, by {self.shape[1]:,} clusterings"
         try:
-            rows, clusters, agreement = self._row_objects, self.clusters, self.agreement
+            objects, clusters, agreement = self._row_objects, self.clusters, self.agreement
         except MemoryError as error:
             return checks.summary(self, answer, left_out=str(error))
         shares, weights = (0.25, 0.5, 0.75), self._rows.counts
-        quartiles = np.quantile(rows.certainty, shares, weights=weights, method="inverted_cdf")
-        has_margin = ~np.isnan(rows.margin)
-        doubtful = np.sum(weights[has_margin & (rows.margin <= 0)]) / max(np.sum(weights[has_margin]), 1)
+        quartiles = np.quantile(objects.certainty, shares, weights=weights, method="inverted_cdf")
+        has_margin = ~np.isnan(objects.margin)
+        doubtful = np.sum(weights[has_margin & (objects.margin <= 0)]) / max(np.sum(weights[has_margin]), 1)
         sizes = [f"{n:,} ({c:.2f})" for n, c in zip(clusters.sizes[:5], clusters.consensus[:5], strict=True)]
         return checks.summary(
             self,
@@ -158,7 +158,7 @@ class Evidence:
         """The number of distinct label rows, and the number of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings
 
-    def of_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
+    def describe_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
         """Return the evidence for the labels of new objects.
 
         The clusters are numbered as in the fit. ``row_of[i]`` is the position of the label row of object i in ``rows``.

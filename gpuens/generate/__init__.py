@@ -53,10 +53,10 @@ def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
     >>> ge.generate.of_kind("kmeans") is ge.generate.kmeans_ensemble
     True
     """
-    found = KINDS[checks.check_choice(kind, "kind", list(KINDS))]
-    if found is leiden_ensemble:
+    function = KINDS[checks.check_choice(kind, "kind", list(KINDS))]
+    if function is leiden_ensemble:
         package(device)
-    return found
+    return function
 
 
 def __dir__() -> list[str]:

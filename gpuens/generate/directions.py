@@ -58,8 +58,8 @@ def leading_directions(matrix: np.ndarray, scale: np.ndarray, n: int) -> tuple[n
         products = (filtered + basis) * (cut / 2)  # the matrix times the basis
         values, turns = np.linalg.eigh(basis.T @ products)
         vectors = basis @ turns
-        wanted = slice(width - n, None)
-        residuals = products @ turns[:, wanted] - vectors[:, wanted] * values[wanted]
+        kept_columns = slice(width - n, None)
+        residuals = products @ turns[:, kept_columns] - vectors[:, kept_columns] * values[kept_columns]
         if np.sqrt((residuals * residuals).sum(axis=0).max()) <= RESIDUAL * (1.0 - values[width - n - 1]):
             return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
         cut = float(np.clip(values[0], *CUTS))

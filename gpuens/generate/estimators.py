@@ -54,7 +54,7 @@ def from_estimators(
     """
     from joblib import Parallel, delayed
 
-    clusterers = _named(estimators)
+    clusterers = _name_estimators(estimators)
     if n_jobs is not None and checks.check_integer(n_jobs, "n_jobs", minimum=-checks.LARGEST) == 0:
         raise ValueError("n_jobs must not be 0; give a number of clusterers, or -1 for all processors.")
     X = as_pandas(X)
@@ -62,19 +62,19 @@ def from_estimators(
         raise TypeError(f"X must be the features of the objects, not {checks.shown(X)}.")
     check_sparse(X, "X")
     n_objects = X.shape[0] if hasattr(X, "shape") else len(X)
-    found = []
-    with progress_bars.bar(len(clusterers), "clusterers", show=progress) as shown:
+    columns = []
+    with progress_bars.bar(len(clusterers), "clusterers", show=progress) as bar:
         for labels in Parallel(n_jobs, prefer="threads", return_as="generator")(
-            delayed(_labels_of)(name, one, X, n_objects) for name, one in clusterers.items()
+            delayed(_labels_of)(name, clusterer, X, n_objects) for name, clusterer in clusterers.items()
         ):
-            found.append(labels)
-            shown.update(1)
-    ensemble = Ensemble(found, names=list(clusterers))
+            columns.append(labels)
+            bar.update(1)
+    ensemble = Ensemble(columns, names=list(clusterers))
     ensemble.device_kind = home_of(X, "X")
     return ensemble
 
 
-def _named(estimators: Any) -> dict[Any, Any]:
+def _name_estimators(estimators: Any) -> dict[Any, Any]:
     """Return {name: clusterer}; a clusterer without a name is named by its position.
 
     Raise an error if an element of ``estimators`` is not a clusterer.
@@ -82,19 +82,19 @@ def _named(estimators: Any) -> dict[Any, Any]:
     must = "estimators must be a list of clusterers, or of pairs (name, clusterer)"
     if hasattr(estimators, "fit_predict") or isinstance(estimators, (str, dict)) or not hasattr(estimators, "__iter__"):
         raise TypeError(f"{must}, not {checks.shown(estimators)}.")
-    given = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
-    if not given:
+    pairs = [entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry) for entry in estimators]
+    if not pairs:
         raise ValueError("estimators are empty; give at least one clusterer.")
-    found: dict[Any, Any] = {}
-    for m, (name, one) in enumerate(given):
-        if isinstance(one, type) or not hasattr(one, "fit_predict"):
-            raise TypeError(f"estimators must have fit_predict, which {checks.shown(one)} lacks; pass a clusterer.")
+    named: dict[Any, Any] = {}
+    for m, (name, entry) in enumerate(pairs):
+        if isinstance(entry, type) or not hasattr(entry, "fit_predict"):
+            raise TypeError(f"estimators must have fit_predict, which {checks.shown(entry)} lacks; pass a clusterer.")
         if not isinstance(name, str | None):
             raise TypeError(f"{must}, but the name {checks.shown(name)} is no text.")
-        if name in found:
+        if name in named:
             raise ValueError(f"estimators have the name {name!r} twice; give each its own name.")
-        found[m if name is None else name] = one
-    return found
+        named[m if name is None else name] = entry
+    return named
 
 
 def _labels_of(name: Any, estimator: Any, X: Any, n_objects: int) -> np.ndarray:
@@ -104,12 +104,14 @@ def _labels_of(name: Any, estimator: Any, X: Any, n_objects: int) -> np.ndarray:
     """
     from sklearn.base import clone
 
-    own = f"{type(estimator).__name__} ({name!r})"
+    clone_name = f"{type(estimator).__name__} ({name!r})"
     try:
         labels = to_host(clone(estimator).fit_predict(X))
     except Exception as error:
-        error.add_note(f"This is an error of the clusterer {own}.")
+        error.add_note(f"This is an error of the clusterer {clone_name}.")
         raise
     if labels.shape != (n_objects,):
-        raise ValueError(f"{own} returns labels of shape {labels.shape}, not one for each of {n_objects} objects.")
+        raise ValueError(
+            f"{clone_name} returns labels of shape {labels.shape}, not one for each of {n_objects} objects."
+        )
     return labels

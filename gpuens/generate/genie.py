@@ -28,9 +28,9 @@ def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: 
     most_unequal : float
         The largest Gini index of the sizes at which the shortest edge is the next merge.
     """
-    there = np.flatnonzero(sizes)
+    occupied = np.flatnonzero(sizes)
     labels = np.zeros(len(points), dtype=np.int64)
-    found = np.empty(len(there), dtype=np.int64)
-    cpu.genie(points[there], np.ascontiguousarray(sizes[there]), n_clusters, most_unequal, found)
-    labels[there] = found
+    groups = np.empty(len(occupied), dtype=np.int64)
+    cpu.genie(points[occupied], np.ascontiguousarray(sizes[occupied]), n_clusters, most_unequal, groups)
+    labels[occupied] = groups
     return labels

@@ -161,7 +161,7 @@ def kmeans_ensemble(
         n_clusters = (2, "sqrt") if n_objects >= 4 else min(2, n_objects)
     low, high = check_k_range(n_clusters, n_objects, n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch", "nested"])
-    algorithm = _chosen(algorithm, hasattr(X, "tocsr"), n_drawn, device)
+    algorithm = _resolve_algorithm(algorithm, hasattr(X, "tocsr"), n_drawn, device)
     checks.check_runs(n_init, max_iter)
     settings: dict[str, Any] = {
         "n_init": int(n_init),
@@ -179,10 +179,10 @@ def kmeans_ensemble(
     if chunked(X):
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
-    with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
+    with progress_bars.bar(n_clusterings, "k-means", show=progress) as bar:
         for m, column in enumerate(_columns(X, tasks, draws, algorithm, settings, device, client)):
             labels[:, m] = column
-            shown.update(1)
+            bar.update(1)
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
@@ -215,7 +215,7 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
     return X
 
 
-def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
+def _resolve_algorithm(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
     """Return the algorithm for ``n_drawn`` objects if ``algorithm`` is "auto".
 
     For another value of ``algorithm``, return this algorithm, or the algorithm that replaces it.
@@ -259,9 +259,9 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
     Only ``n_drawn`` objects are clustered, but "sqrt" is the square root of the number of all objects, ``n_objects``.
     """
     pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
-    given = checks.shown(n_clusters)
+    text = checks.shown(n_clusters)
     if len(pair) != 2 or any(isinstance(end, str) and end != "sqrt" for end in pair):
-        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {given}.")
+        raise ValueError(f"n_clusters must be a number, 'sqrt' or a pair (lowest, highest), not {text}.")
     bounds = []
     for end in pair:
         k = math.isqrt(n_objects) if isinstance(end, str) else end
@@ -269,12 +269,12 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
     low, high = bounds
     if low > high:
         raise ValueError(
-            f"n_clusters={given} is an empty range, {low} to {high}, for {n_objects} object(s); give the "
+            f"n_clusters={text} is an empty range, {low} to {high}, for {n_objects} object(s); give the "
             "lower number first, and numbers instead of 'sqrt' for so few objects."
         )
     if high > n_drawn:
         raise ValueError(
-            f"n_clusters={given} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer "
+            f"n_clusters={text} asks for up to {high} clusters of {n_drawn} object(s); ask for fewer "
             "clusters or draw more objects."
         )
     return low, high
@@ -314,13 +314,13 @@ def _label_chunks(
     exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2
     exact = exact or bool(results([(abs(X) < 2**24).all()], client, "features")[0])
     real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # the same dtype for all chunks
-    drawn = [draws.of(task.rng) for task in tasks]
+    picks = [draws.of(task.rng) for task in tasks]
     learn = [
         partial(_fit_view, view=view, real=real, task=task, algorithm=algorithm, settings=settings)
-        for task, (_, *view) in zip(tasks, drawn, strict=True)
+        for task, (_, *view) in zip(tasks, picks, strict=True)
     ]
     apply = partial(_label_chunk, real=real, dtype=dtype)
-    return by_chunks(X, [rows for rows, *_ in drawn if rows is not None], learn, apply, dtype, client)
+    return by_chunks(X, [rows for rows, *_ in picks if rows is not None], learn, apply, dtype, client)
 
 
 def _fit_view(
@@ -417,10 +417,10 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
         fitted = n_drawn * row * (draws.copied or n_drawn < n_objects)
     else:
         sizes = [n_drawn] if algorithm == "full" else nested.sample_sizes(n_drawn, k)
-        drawn = n_drawn < n_objects or sizes[-1] < n_drawn
-        copied = draws.copied or sparse or drawn
+        is_sampled = n_drawn < n_objects or sizes[-1] < n_drawn
+        copied = draws.copied or sparse or is_sampled
         # bytes of two temporary copies: the drawn objects with all features, and the drawn features before a projection
-        fitted = sizes[-1] * itemsize * (n_features * drawn * (n_seen < n_features) + n_seen * (q != n_seen))
+        fitted = sizes[-1] * itemsize * (n_features * is_sampled * (n_seen < n_features) + n_seen * (q != n_seen))
         fitted += nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
         labelled += nested.needed_at_once(n_objects, q, k, device)
     return int(centers + max(fitted, labelled))

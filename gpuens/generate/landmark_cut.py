@@ -78,9 +78,9 @@ def clustered(
     `Points`, or an object with the same attributes ``shape``, ``device`` and ``at``.
     """
     n_objects = points.shape[0]
-    drawn = np.sort(task.rng.choice(n_objects, n_drawn, replace=False))
+    sample = np.sort(task.rng.choice(n_objects, n_drawn, replace=False))
     with devices.library_threads(1), devices.asked_once():
-        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, n_objects, task.rng, points.device)
+        landmarks = Landmarks.of_sample(points.at(sample), n_landmarks, n_neighbors, n_objects, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
         if isinstance(task, CutOfObjects):
             cut(objects, task)

@@ -71,17 +71,17 @@ class Landmarks:
         """Return the landmarks with coordinates ``points`` (p, d), and find their groups and neighborhoods."""
         centroids = _centroids(points, max(1, math.isqrt(len(points))), ITERATIONS_OF_GROUPS, rng, "cpu")
         centers = centroids.positions.astype(np.float32)
-        used, of = np.unique(centroids.predict(points), return_inverse=True)
+        occupied, of = np.unique(centroids.predict(points), return_inverse=True)
         groups = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])
-        near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
-        own = np.arange(len(points))
+        n_near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
+        places = np.arange(len(points))
         ids, _ = nearest_landmarks(
-            points, LandmarkLists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near
+            points, LandmarkLists.of_all(len(places), len(places)), places // POINTS_OF_A_LIST, points, n_near
         )
-        # if more than ``near`` landmarks are equal, the neighborhoods of some do not contain the landmark itself
-        lost = ~(ids == own[:, None]).any(axis=1)
-        ids[lost, -1] = own[lost]
-        return cls(points, centers[used], LandmarkLists.of(groups), LandmarkLists.of(list(np.sort(ids, axis=1))))
+        # if more than ``n_near`` landmarks are equal, the neighborhoods of some do not contain the landmark itself
+        lost = ~(ids == places[:, None]).any(axis=1)
+        ids[lost, -1] = places[lost]
+        return cls(points, centers[occupied], LandmarkLists.of(groups), LandmarkLists.of(list(np.sort(ids, axis=1))))
 
     def on(self, device: str) -> "Landmarks":
         xp = devices.namespace(device)
@@ -125,16 +125,16 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
 
-    def edges_of(some: Any, of: Any) -> tuple[Any, Any]:
+    def edges_of(objects: Any, of: Any) -> tuple[Any, Any]:
         """Return the nearest landmarks of some objects and their squared distances.
 
         ``of`` says which copy of the whole list each object uses.
         """
         if landmarks.neighborhoods is None:
-            return nearest(some, everything, of, search.landmarks, n_neighbors)
-        group, _ = nearest(some, everything, of, search.centers, 1)
-        first, _ = nearest(some, landmarks.groups, group[:, 0], search.landmarks, 1)
-        return nearest(some, landmarks.neighborhoods, first[:, 0], search.landmarks, n_neighbors)
+            return nearest(objects, everything, of, search.landmarks, n_neighbors)
+        group, _ = nearest(objects, everything, of, search.centers, 1)
+        first, _ = nearest(objects, landmarks.groups, group[:, 0], search.landmarks, 1)
+        return nearest(objects, landmarks.neighborhoods, first[:, 0], search.landmarks, n_neighbors)
 
     def work(start: int, stop: int) -> list[float]:
         """Find the edges of the objects in some blocks; return the sum of the distances for each block."""

@@ -17,7 +17,7 @@ class LandmarkLists(NamedTuple):
 
     @classmethod
     def of(cls, lists: list[np.ndarray]) -> "LandmarkLists":
-        return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
+        return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(members) for members in lists])]))
 
     @classmethod
     def of_all(cls, n_landmarks: int, n_points: int) -> "LandmarkLists":

@@ -194,7 +194,7 @@ def by_landmarks(
     if chunked(X):
         largest = max(X.chunks[0])
         checks.check_memory(
-            dtype.itemsize * largest * n_clusterings + _of_a_set(largest, n_features, planned, "cpu", **settings),
+            dtype.itemsize * largest * n_clusterings + _bytes_of_set(largest, n_features, planned, "cpu", **settings),
             memory_budget(),
             f"{n_landmarks} landmarks of chunks with up to {largest} objects and {n_features} features",
             "make smaller chunks, or ask for fewer landmarks",
@@ -203,7 +203,7 @@ def by_landmarks(
         columns = landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
         return landmarks.joined(chunks, columns[:n_clusterings], dtype)
     of_labels, budget = dtype.itemsize * n_objects * n_clusterings, memory_budget(device)
-    of_a_set = _of_a_set(n_objects, n_features, planned, device, **settings)
+    of_a_set = _bytes_of_set(n_objects, n_features, planned, device, **settings)
     checks.check_memory(
         of_labels + of_a_set,
         budget,
@@ -220,14 +220,14 @@ def by_landmarks(
     points = Points.of(X, device)
     if client is None and len(missing) > 1:
         points = points.within((budget - of_labels - threads * of_a_set) // 2)
-    found = _labels(points, missing, threads, client, dtype, settings)
+    results = _labels(points, missing, threads, client, dtype, settings)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
-    with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
+    with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as bar:
         for i, part in enumerate(parts):
-            some = slice(i * of_a_task, min(n_clusterings, (i + 1) * of_a_task))
-            rows = keep(part, partial(next, found))["labels"][: some.stop - some.start]
-            labels[:, some] = namespace(device).asarray(rows).T
-            shown.update(some.stop - some.start)
+            task_columns = slice(i * of_a_task, min(n_clusterings, (i + 1) * of_a_task))
+            rows = keep(part, partial(next, results))["labels"][: task_columns.stop - task_columns.start]
+            labels[:, task_columns] = namespace(device).asarray(rows).T
+            bar.update(task_columns.stop - task_columns.start)
     ensemble = Ensemble(list(labels.T), names=names)
     ensemble.device_kind = where
     return ensemble
@@ -235,11 +235,11 @@ def by_landmarks(
 
 def range_for(n_objects: int) -> tuple[int, int]:
     """Return the default smallest and largest k for ``n_objects`` objects."""
-    least = min(2, n_objects)
-    return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
+    low = min(2, n_objects)
+    return min(20, max(low, n_objects // 3)), min(60, max(low, n_objects // 2))
 
 
-def _of_a_set(
+def _bytes_of_set(
     n_objects: int,
     n_features: int,
     planned: LandmarkPlan,
@@ -258,11 +258,15 @@ def _of_a_set(
         + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of the blocks and results
         + n_features * (16 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
-        + (_of_a_cut(n_objects, planned.high, device, n_landmarks, n_neighbors) if planned.kind is CutOfObjects else 0)
+        + (
+            _bytes_of_cut(n_objects, planned.high, device, n_landmarks, n_neighbors)
+            if planned.kind is CutOfObjects
+            else 0
+        )
     )
 
 
-def _of_a_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighbors: int) -> int:
+def _bytes_of_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighbors: int) -> int:
     """Return the bytes of memory that k-means of the objects into up to ``high`` clusters needs, besides the graph."""
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.weighted import RESTARTS_ON
@@ -286,17 +290,17 @@ def _labels(
     points: Any, tasks: list[LandmarkTask], threads: int, client: Any, dtype: Any, settings: dict[str, int]
 ) -> Iterator[Arrays]:
     """Yield the labels (n_clusterings, n_objects) of each task, computed by threads of this process or by workers."""
-    one = partial(_labels_of, dtype=dtype, settings=settings)
+    labels_of_task = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
-        yield from by_threads(partial(one, points), tasks, threads)
+        yield from by_threads(partial(labels_of_task, points), tasks, threads)
     else:
         from gpuens.distributed import on_workers
 
-        yield from on_workers(one, points, tasks, client)
+        yield from on_workers(labels_of_task, points, tasks, client)
 
 
 def _labels_of(points: Any, task: LandmarkTask, dtype: Any, settings: dict[str, int]) -> Arrays:
     from gpuens.generate.landmark_cut import clustered, tied
 
-    found = clustered(points, tied, task, dtype, **settings)
-    return {"labels": namespace(points.device).stack(found)}
+    columns = clustered(points, tied, task, dtype, **settings)
+    return {"labels": namespace(points.device).stack(columns)}

@@ -121,45 +121,45 @@ def leiden_ensemble(
     tied = np.zeros(n_objects, dtype=bool)
     tied[edges.first] = tied[edges.second] = True
     names = names_of(resolutions, n_seeds)
-    each = ((resolution, own) for resolution in resolutions for own in rng.spawn(n_seeds))
-    found: dict[str, np.ndarray] = {}
+    settings = ((resolution, generator) for resolution in resolutions for generator in rng.spawn(n_seeds))
+    columns: dict[str, np.ndarray] = {}
     with (
-        progress_bars.bar(len(names), "Leiden", show=progress) as shown,
+        progress_bars.bar(len(names), "Leiden", show=progress) as bar,
         partition_of(edges, tied, n_iterations, device) as partition,
     ):
-        for name, (resolution, own) in zip(names, each, strict=True):
+        for name, (resolution, generator) in zip(names, settings, strict=True):
             for _ in range(TRIES):
-                labels = partition(resolution, int(own.integers(2**31)))
+                labels = partition(resolution, int(generator.integers(2**31)))
                 why = "" if keep == "all" else _useless(labels, tied, edges)
                 if not why:
-                    found[name] = labels.astype(codes_dtype(int(labels.max()) + 1))
+                    columns[name] = labels.astype(codes_dtype(int(labels.max()) + 1))
                     break
             else:
                 checks.warn(
                     f"{name} is left out: at resolution {resolution:g} {tied.sum()} objects with edges {why} the "
                     "resolution, or say keep='all'."
                 )
-            shown.update(1)
-    if not found:
+            bar.update(1)
+    if not columns:
         raise ValueError(
             "no clustering is left, because each is one cluster or falls apart; take other resolutions or keep='all'."
         )
-    ensemble = Ensemble(list(found.values()), names=list(found))
+    ensemble = Ensemble(list(columns.values()), names=list(columns))
     ensemble.device_kind, ensemble.index = where, edges.names
     return ensemble
 
 
 def checked_resolutions(resolutions: Any) -> list[float]:
     """Return the resolutions; raise an error for invalid resolutions, or different resolutions with equal names."""
-    given = list(resolutions) if isinstance(resolutions, Iterator) else resolutions
+    values_in = list(resolutions) if isinstance(resolutions, Iterator) else resolutions
     values = [
         checks.check_real(value, "resolutions", above=0.0)
-        for value in np.atleast_1d(np.asarray(given, dtype=object)).tolist()
+        for value in np.atleast_1d(np.asarray(values_in, dtype=object)).tolist()
     ]
     if not values:
         raise ValueError("resolutions are empty; give at least one.")
-    written = [f"{value:g}" for value in values]
-    if twice := [text for m, text in enumerate(written) if text in written[:m]]:
+    texts = [f"{value:g}" for value in values]
+    if twice := [text for m, text in enumerate(texts) if text in texts[:m]]:
         raise ValueError(
             f"resolutions must differ in six digits, but two are {twice[0]}; ask for more n_seeds instead of repeating "
             "one."

@@ -68,12 +68,12 @@ def _by_cugraph(edges: Edges, tied: np.ndarray) -> Iterator[Partition]:
     ends = number[edges.first], number[edges.second]
     # cuGraph requires the same dtype for the numbers of vertices and the numbers of edges
     ids = np.int32 if 2 * len(edges) <= np.iinfo(np.int32).max else np.int64
-    what, instead = f"X, a graph of {len(edges):,} edges,", "take device='cpu'"
+    subject, instead = f"X, a graph of {len(edges):,} edges,", "take device='cpu'"
 
     def graph_in_gpu_memory() -> tuple[Any, Any]:
         handle = cugraph.ResourceHandle()
         properties = cugraph.GraphProperties(is_symmetric=True, is_multigraph=False)
-        sources, targets = (xp.asarray(np.concatenate(both), dtype=ids) for both in (ends, ends[::-1]))
+        sources, targets = (xp.asarray(np.concatenate(pair), dtype=ids) for pair in (ends, ends[::-1]))
         weights = xp.asarray(np.tile(edges.weights, 2))
         return handle, cugraph.SGGraph(
             handle,
@@ -86,13 +86,13 @@ def _by_cugraph(edges: Edges, tied: np.ndarray) -> Iterator[Partition]:
             do_expensive_check=False,
         )
 
-    handle, graph = within_memory(graph_in_gpu_memory, what, instead)
+    handle, graph = within_memory(graph_in_gpu_memory, subject, instead)
 
     def partition(resolution: float, seed: int) -> np.ndarray:
         def clusters_of_vertices() -> Any:
             return cugraph.leiden(handle, seed, graph, MOST_LEVELS, resolution, THETA, False)
 
-        vertices, clusters, _ = within_memory(clusters_of_vertices, what, instead)
+        vertices, clusters, _ = within_memory(clusters_of_vertices, subject, instead)
         of_tied = np.empty(n_tied, dtype=np.int64)
         of_tied[to_host(vertices)] = np.unique_inverse(to_host(clusters)).inverse_indices
         labels = np.empty(len(tied), dtype=np.int64)

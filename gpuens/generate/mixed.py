@@ -113,30 +113,33 @@ def mixed_ensemble(
     """
 
     def plan(n_objects: int) -> LandmarkPlan:
-        wide = near = range_for(n_objects)
-        least = 1
+        wide = narrow = range_for(n_objects)
+        fewest = 1
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             checks.refuse_more_clusters(k, n_objects)
-            least = max(k, min(2, n_objects))  # at least 2, because one cluster has no information
-            most = max(least, n_objects // 2)
-            near = least, min(2 * k + 2, most)
-            wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
-        p = max(landmarks_for(n_objects), LANDMARKS_PER_CLUSTER * near[1])
+            fewest = max(k, min(2, n_objects))  # at least 2, because one cluster has no information
+            largest = max(fewest, n_objects // 2)
+            narrow = fewest, min(2 * k + 2, largest)
+            wide = max(fewest, wide[0]), min(max(narrow[1], wide[1]), largest)
+        p = max(landmarks_for(n_objects), LANDMARKS_PER_CLUSTER * narrow[1])
         if n_landmarks is not None:
             p = checks.check_integer(n_landmarks, "n_landmarks", minimum=1)
-            if p < least:
+            if p < fewest:
                 raise ValueError(
-                    f"n_landmarks={p} is too few for {least} clusters, which consist of landmarks; take more landmarks."
+                    f"n_landmarks={p} is too few for {fewest} clusters, which consist of landmarks; take more "
+                    "landmarks."
                 )
-        p = max(least, min(p, n_objects - n_objects // LEFT_OUT))
+        p = max(fewest, min(p, n_objects - n_objects // LEFT_OUT))
 
         def task(i: int, rng: np.random.Generator) -> ClustersOfLandmarks:
-            of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))
+            of_cut, of_tree = (
+                int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else narrow, narrow)
+            )
             return ClustersOfLandmarks(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
 
         about = {"n_clusters": n_clusters, "kind": "mixed"}
-        return LandmarkPlan(task, max(near[1], wide[1]), p, about, ClustersOfLandmarks)
+        return LandmarkPlan(task, max(narrow[1], wide[1]), p, about, ClustersOfLandmarks)
 
     return by_landmarks(
         X,
@@ -154,5 +157,5 @@ def mixed_ensemble(
 
 def landmarks_for(n_objects: int) -> int:
     """Return the default number of landmarks of ``n_objects`` objects."""
-    most = n_objects - n_objects // LEFT_OUT
-    return most if most <= MOST else min(MOST, max(FEWEST, n_objects // OBJECTS_OF_A_LANDMARK))
+    n_landmarks = n_objects - n_objects // LEFT_OUT
+    return n_landmarks if n_landmarks <= MOST else min(MOST, max(FEWEST, n_objects // OBJECTS_OF_A_LANDMARK))

@@ -24,9 +24,9 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
 
     The parameters are those of `leiden_ensemble`.
     """
-    given = is_graph(X) or is_network(X)
+    is_given_graph = is_graph(X) or is_network(X)
     if hasattr(X, "obsp"):
-        given = use_rep is None
+        is_given_graph = use_rep is None
         X = _graph_in(X) if use_rep is None else annotated.representation(X, use_rep)
     elif use_rep is not None:
         raise ValueError(f"use_rep={use_rep!r} needs an AnnData; pass an AnnData, or leave use_rep out.")
@@ -36,19 +36,21 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
             "kmeans_ensemble."
         )
     X = as_pandas(X)
-    if given and n_neighbors is not None:
+    if is_given_graph and n_neighbors is not None:
         raise ValueError(f"n_neighbors={checks.shown(n_neighbors)} is for features, but X is a graph; leave it out.")
-    if not given and n_neighbors is None and use_rep is None and _like_edges(X):
+    if not is_given_graph and n_neighbors is None and use_rep is None and _like_edges(X):
         raise ValueError(
             "X looks like a list of edges, which is not accepted as a graph; pass a sparse square matrix "
             "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or "
             "use graph_consensus (gpuens graph), which takes edges, or, if these are features, say n_neighbors=15 "
             "(gpuens generate --n-neighbors 15)."
         )
-    if given:
+    if is_given_graph:
         edges = as_edges(X) if is_network(X) else matrix_to_edges(_sparse(X), "X")
     else:
-        edges = matrix_to_edges(_of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors))
+        edges = matrix_to_edges(
+            _nearest_neighbor_graph(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors)
+        )
     if not len(edges):
         raise ValueError("X is a graph without edges, so there is nothing to cluster; pass a graph with edges.")
     return edges, home_of(X, "X")
@@ -93,13 +95,13 @@ def _sparse(graph: Any) -> Any:
     return graph if hasattr(graph, "tocsr") else csr_array(graph)
 
 
-def _of_nearest(X: Any, n_neighbors: int) -> Any:
+def _nearest_neighbor_graph(X: Any, n_neighbors: int) -> Any:
     """Return the symmetric graph that connects each object with its nearest neighbours; all weights are 1."""
     from sklearn.neighbors import kneighbors_graph
 
-    most = X.shape[0] - 1
-    if most < 1:
+    max_neighbors = X.shape[0] - 1
+    if max_neighbors < 1:
         raise ValueError("X has a single object, so there is nothing to cluster; pass more objects.")
     n_neighbors = checks.check_integer(n_neighbors, "n_neighbors", minimum=1)
-    near = kneighbors_graph(X, min(n_neighbors, most), include_self=False)
-    return near.maximum(near.T).tocsr()
+    neighbors = kneighbors_graph(X, min(n_neighbors, max_neighbors), include_self=False)
+    return neighbors.maximum(neighbors.T).tocsr()

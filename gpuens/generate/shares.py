@@ -75,17 +75,17 @@ class ObjectShares:
         landmark_shares(graph.ids, graph.squares, graph.sigma, table.reach, table.rows, device=graph.device)
         return cls(graph.ids, graph.squares, graph.device)
 
-    def at(self, chosen: Any, rows: Any) -> Any:
+    def at(self, objects: Any, rows: Any) -> Any:
         """Return the points (n, d), float32, of the chosen objects; each point has length 1."""
-        if isinstance(chosen, np.ndarray):
-            chosen = devices.namespace(self.device).asarray(chosen)
-        ids, values = self.ids[chosen], self.values[chosen]
+        if isinstance(objects, np.ndarray):
+            objects = devices.namespace(self.device).asarray(objects)
+        ids, values = self.ids[objects], self.values[objects]
         if self.device != "cpu":
             return _lookups(ids, values.astype(np.float64), rows, self.device).astype(np.float32)
-        found = np.zeros((len(ids), rows.shape[1]))
+        points = np.zeros((len(ids), rows.shape[1]))
         for s in range(ids.shape[1]):
-            found += values[:, s, None] * rows[ids[:, s]]
-        return found.astype(np.float32)
+            points += values[:, s, None] * rows[ids[:, s]]
+        return points.astype(np.float32)
 
     def unlabelled(self) -> Any:
         """Return initial labels (N,), int64, all -1; `nearest` updates them in place."""
@@ -94,10 +94,10 @@ class ObjectShares:
     def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, Any]:
         """Label the objects by their nearest centers; the parameters and results are those of `nearest_by_shares`."""
         xp = devices.namespace(self.device)
-        found: tuple[Any, Any, Any] = nearest_by_shares(
+        result: tuple[Any, Any, Any] = nearest_by_shares(
             self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device
         )
-        return found
+        return result
 
 
 @kernels.primitive
@@ -115,12 +115,12 @@ def landmark_shares(ids: np.ndarray, squares: np.ndarray, sigma: float, reach: n
 def _(ids: Any, squares: Any, sigma: float, reach: Any, rows: Any, *, device: str) -> None:
     at_once = max(1, devices.scratch(device) // (16 * rows.shape[1]))
     for start in range(0, len(ids), at_once):
-        some = slice(start, start + at_once)
-        terms = edge_weights(squares[some], sigma)[0] * reach[ids[some]]
-        points = _lookups(ids[some], terms, rows, device)
+        chunk = slice(start, start + at_once)
+        terms = edge_weights(squares[chunk], sigma)[0] * reach[ids[chunk]]
+        points = _lookups(ids[chunk], terms, rows, device)
         length = np.sqrt((points * points).sum(axis=1, keepdims=True))
-        there = length > VANISHES * terms.max(axis=1, keepdims=True)
-        squares[some] = np.where(there, terms / np.where(there, length, 1.0), 0.0)
+        is_direction = length > VANISHES * terms.max(axis=1, keepdims=True)
+        squares[chunk] = np.where(is_direction, terms / np.where(is_direction, length, 1.0), 0.0)
 
 
 @kernels.primitive
@@ -145,13 +145,13 @@ def nearest_by_shares(
 def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: str) -> tuple[Any, Any, Any]:
     """Label the objects and add their shares in one launch; the number of changed labels stays on the device."""
     xp, (n_landmarks, k), (n_objects, n_neighbors) = devices.namespace(device), towards.shape, ids.shape
-    whole, units = fixed_point(shares, n_objects, by_column=True, device=device)
+    fixed, units = fixed_point(shares, n_objects, by_column=True, device=device)
     parts, sums = xp.zeros((n_neighbors, k, n_landmarks), dtype=np.int64), xp.empty((k, n_landmarks))
     sizes, changed = xp.zeros(k, dtype=np.int64), xp.zeros(1, dtype=np.uint64)
     code = kernels.c_name(ids.dtype)
     kernels.launch(
         "label_by_shares", kernels.blocks(32 * n_objects, 128), 128,
-        (ids, shares, towards, lift, whole, labels, changed, parts.view(np.uint64), sizes.view(np.uint64), n_objects,
+        (ids, shares, towards, lift, fixed, labels, changed, parts.view(np.uint64), sizes.view(np.uint64), n_objects,
          n_neighbors, k, n_landmarks),
         device=device, CODE=code,
     )  # fmt: skip

@@ -31,9 +31,9 @@ class Turned(NamedTuple):
     @classmethod
     def of(cls, landmarks: np.ndarray, base: np.ndarray) -> "Turned":
         """Transpose ``landmarks`` (p, d), and compute their squared distances to ``base`` (d,) of `Stored` points."""
-        found = cls(np.empty(landmarks.shape[::-1], dtype=np.float32), np.zeros(len(landmarks)))
-        cpu.turn_landmarks(np.ascontiguousarray(landmarks), base, *found)
-        return found
+        turned = cls(np.empty(landmarks.shape[::-1], dtype=np.float32), np.zeros(len(landmarks)))
+        cpu.turn_landmarks(np.ascontiguousarray(landmarks), base, *turned)
+        return turned
 
 
 def nearest_of_stored(

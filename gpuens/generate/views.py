@@ -21,7 +21,7 @@ class Draws(NamedTuple):
 
         Rows or columns are None if all are used. The directions of the projection are None if there is no projection.
         """
-        rows, columns = _some(rng, self.n_objects, self.n_drawn), _some(rng, self.n_features, self.n_seen)
+        rows, columns = _draw_subset(rng, self.n_objects, self.n_drawn), _draw_subset(rng, self.n_features, self.n_seen)
         if self.projection is None:
             return rows, columns, None
         return rows, columns, rng.standard_normal((self.n_seen, self.projection)) / np.sqrt(self.projection)
@@ -37,7 +37,7 @@ class Draws(NamedTuple):
         return self.n_seen < self.n_features or self.projection is not None
 
 
-def _some(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
+def _draw_subset(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
     """Draw ``size`` of the numbers 0 … n - 1; return them in ascending order, or None if all are drawn."""
     return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
 
@@ -66,17 +66,17 @@ class View(NamedTuple):
         ``picks`` are positions among the drawn objects, or a slice of these positions.
         """
         rows = picks if self.rows is None else self.rows[picks]
-        return self._seen(self.X[rows if isinstance(rows, slice) else self._there(rows)])
+        return self._as_drawn(self.X[rows if isinstance(rows, slice) else self._beside_X(rows)])
 
     def between(self, start: int, stop: int) -> Any:
         """Return the points of the objects ``start`` … ``stop`` - 1, whether they are drawn or not."""
-        return self._seen(self.X[start:stop])
+        return self._as_drawn(self.X[start:stop])
 
-    def _seen(self, points: Any) -> Any:
+    def _as_drawn(self, points: Any) -> Any:
         if self.columns is not None:  # points[:, columns] of an array is not C-contiguous and would be copied again
-            columns = self._there(self.columns)
+            columns = self._beside_X(self.columns)
             points = points.take(columns, axis=1) if isinstance(points, np.ndarray) else points[:, columns]
-        return points if self.directions is None else points @ self._there(self.directions.astype(points.dtype))
+        return points if self.directions is None else points @ self._beside_X(self.directions.astype(points.dtype))
 
-    def _there(self, values: np.ndarray) -> Any:
+    def _beside_X(self, values: np.ndarray) -> Any:
         return devices.move(values, devices.kind_of(self.X))

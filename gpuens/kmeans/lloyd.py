@@ -33,10 +33,10 @@ def descend(
     """
     settled = devices.namespace(device).zeros((*centers.shape[:-2], 1, 1), dtype=bool)
     for _ in range(max_iter):
-        found = sums_of(centers)
-        if found is None:
+        sums = sums_of(centers)
+        if sums is None:
             break
-        centers, settled = step(centers, *found, settled, enough, device)
+        centers, settled = step(centers, *sums, settled, enough, device)
         if devices.to_host(settled).all():
             break
     return centers
@@ -66,13 +66,13 @@ def descend_on_gpu(
         numbers = devices.to_host(np.concatenate([xp.asarray(changed).reshape(1), weight.ravel(), after.ravel()]))
         if not numbers[0]:
             return centers, True
-        empty, done = numbers[1 : 1 + weight.size].reshape(weight.shape[:-1]) == 0, numbers[1 + weight.size :]
+        empty, are_settled = numbers[1 : 1 + weight.size].reshape(weight.shape[:-1]) == 0, numbers[1 + weight.size :]
         if empty.any():
             refilled(centers, total, weight, empty)
             moved, after = stepped(centers, total, weight, settled)
-            done = devices.to_host(after)
+            are_settled = devices.to_host(after)
         centers, settled = moved, after
-        if done.all():
+        if are_settled.all():
             break
     return centers, False
 
@@ -102,7 +102,7 @@ def move_centers(
 def _(centers: Any, total: Any, weight: Any, settled: Any, *, device: str) -> tuple[Any, Any]:
     xp, (n_centers, n_features) = devices.namespace(device), centers.shape[-2:]
     centers, total, weight = (
-        xp.ascontiguousarray(given.astype(np.float64, copy=False)) for given in (centers, total, weight)
+        xp.ascontiguousarray(array.astype(np.float64, copy=False)) for array in (centers, total, weight)
     )
     moved, squares = xp.empty(centers.shape), xp.empty(centers.shape)
     kernels.launch(
@@ -132,10 +132,10 @@ def refill(
         squares, clusters = devices.to_host(squares_of(b)), np.flatnonzero(empty[b])
         farthest = np.argsort(-squares, kind="stable")[: len(clusters)]
         for cluster, x in zip(clusters.tolist(), farthest[squares[farthest] > NOTHING].tolist(), strict=False):
-            before, (point, own) = int(labels[b, x]), weighted_point(x)
+            before, (point, point_weight) = int(labels[b, x]), weighted_point(x)
             total[b, before] -= point
-            weight[b, before] -= own
-            labels[b, x], total[b, cluster], weight[b, cluster] = cluster, point, own
+            weight[b, before] -= point_weight
+            labels[b, x], total[b, cluster], weight[b, cluster] = cluster, point, point_weight
 
 
 def label_by_products(products: Any, half_squares: Any, labels: Any, first: int, changed: Any, device: str) -> None:
@@ -161,9 +161,9 @@ def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any)
     xp, n = devices.namespace(devices.kind_of(labels)), len(labels)
     squares, step = xp.empty(n), BLOCK if isinstance(labels, np.ndarray) else CHUNK
     for start in range(0, n, step):
-        some = slice(start, start + step)
-        apart = points_of(some) - centers[labels[some]]
-        squares[some] = (apart * apart).sum(axis=1)
+        rows = slice(start, start + step)
+        apart = points_of(rows) - centers[labels[rows]]
+        squares[rows] = (apart * apart).sum(axis=1)
     return squares
 
 
@@ -192,6 +192,6 @@ def sums_by_label(
             REAL=kernels.c_name(hot.dtype),
         )  # fmt: skip
         products = (hot.reshape(-1, len(points)) @ points).reshape(*hot.shape[:-1], -1).astype(np.float64, copy=False)
-        own = hot.sum(axis=-1, dtype=np.float64)
-        total, weight = (products, own) if total is None else (total + products, weight + own)
+        part = hot.sum(axis=-1, dtype=np.float64)
+        total, weight = (products, part) if total is None else (total + products, weight + part)
     return total, weight[..., None]

@@ -66,8 +66,8 @@ class Frame(NamedTuple):
             moved = frame.moved(points[start : start + lloyd.CHUNK])
             largest, added = devices.floats(abs(moved).max(), (moved * moved).sum())
             reach, squares = max(reach, largest), squares + added
-        more = min(power(reach), 2.0**MOST / scale)
-        return cls(scale * more, frame.mean * more, squares / points.size * more * more)
+        factor = min(power(reach), 2.0**MOST / scale)
+        return cls(scale * factor, frame.mean * factor, squares / points.size * factor * factor)
 
     def moved(self, points: Any, dtype: Any = np.float64) -> Any:
         """Return the points (n, d) times the scale minus the mean; the precision is at least that of ``dtype``."""
@@ -140,10 +140,10 @@ def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: b
 
     ``copied`` says whether the samples are copies of the features.
     """
-    held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
-    held += 8 * n * (sizes[-1] < n)  # the array of object indices that a sample is drawn from
+    n_bytes: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
+    n_bytes += 8 * n * (sizes[-1] < n)  # the array of object indices that a sample is drawn from
     begun = sizes[-1] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
-    return held + max(begun, needed_at_once(n, q, k, device))
+    return n_bytes + max(begun, needed_at_once(n, q, k, device))
 
 
 def needed_at_once(n: int, q: int, k: int, device: str) -> int:
@@ -175,18 +175,18 @@ def fit(
     points = dense(at(slice(None) if sizes == [n] else rng.choice(n, sizes[-1], replace=False)))
     frame = Frame.of(points[: sizes[0]])
     enough = frame.spread * (lloyd.TOLERANCE if sizes == [n] else TOLERANCE)
-    drawn = _Sample(points, frame.around_mean(points, precision(device)), frame, enough, device)
+    largest = _Sample(points, frame.around_mean(points, precision(device)), frame, enough, device)
 
     def starts(sample: _Sample) -> list[_Fit]:
         return [sample.fitted(sample.begun(k, rng, init), max_iter) for _ in range(n_init)]
 
-    best = min(starts(drawn.of_first(sizes[0])), key=attrgetter("after"))
+    best = min(starts(largest.first_points(sizes[0])), key=attrgetter("after"))
     for size in sizes[1:]:
-        sample = drawn.of_first(size)
-        found = [sample.fitted(best.centers, min(max_iter, ITERATIONS))]
-        if not found[0].before <= RISE * best.after:
-            found += starts(sample)
-        best = min(found, key=attrgetter("after"))
+        sample = largest.first_points(size)
+        fits = [sample.fitted(best.centers, min(max_iter, ITERATIONS))]
+        if not fits[0].before <= RISE * best.after:
+            fits += starts(sample)
+        best = min(fits, key=attrgetter("after"))
     return Centroids(best.centers, frame, device)
 
 
@@ -210,7 +210,7 @@ class _Sample(NamedTuple):
     enough: float
     device: str
 
-    def of_first(self, size: int) -> "_Sample":
+    def first_points(self, size: int) -> "_Sample":
         """Return the sample that consists of the first ``size`` points of this sample."""
         return self._replace(points=self.points[:size])
 
@@ -239,8 +239,8 @@ class _Sample(NamedTuple):
         labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
         spent: list[Any] = []
 
-        def moved(some: Any) -> Any:
-            return frame.moved(points[some])
+        def moved(rows: Any) -> Any:
+            return frame.moved(points[rows])
 
         def inertia(centers: Any) -> Any:
             return _squares(points, frame, centers, labels).sum()
@@ -264,7 +264,7 @@ class _Sample(NamedTuple):
 
 def _squares(points: Any, frame: Frame, centers: Any, labels: Any) -> Any:
     """Return the squared distance (n,) of each labelled point to its centroid."""
-    return lloyd.squares_to_own(lambda some: points[some] * np.float64(frame.scale), centers, labels)
+    return lloyd.squares_to_own(lambda rows: points[rows] * np.float64(frame.scale), centers, labels)
 
 
 # --- nearest centroids ------------------------------------------------------------------------------------------------
@@ -283,9 +283,9 @@ def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any
 @nearest_of.kernel
 def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, device: str) -> Any:
     """Label the points by matrix products; the number of changed labels stays on the device."""
-    own = centers - frame.mean
-    half_squares, changed = (own * own).sum(axis=1) / 2, devices.namespace(device).zeros(1, dtype=np.uint64)
+    offsets = centers - frame.mean
+    half_squares, changed = (offsets * offsets).sum(axis=1) / 2, devices.namespace(device).zeros(1, dtype=np.uint64)
     for start in range(0, len(points), lloyd.CHUNK):
-        products = own @ around[:, start : min(len(points), start + lloyd.CHUNK)]
+        products = offsets @ around[:, start : min(len(points), start + lloyd.CHUNK)]
         lloyd.label_by_products(products[None], half_squares, labels[None], start, changed, device)
     return changed[0]

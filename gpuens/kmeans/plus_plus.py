@@ -21,10 +21,10 @@ def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, unifor
     ``turned`` (d, n) are the transposed points, ``first`` (B,) the first point of each start, and ``uniform``
     (B, k - 1, draws) the random numbers in [0, 1) that draw the other points.
     """
-    chosen = np.empty((len(first), uniform.shape[1] + 1), dtype=np.int64)
+    centers = np.empty((len(first), uniform.shape[1] + 1), dtype=np.int64)
     draws = np.ascontiguousarray(uniform).reshape(len(first), uniform.shape[1] * uniform.shape[2])
-    cpu.plus_plus(turned, weights, np.asarray(first, dtype=np.int64), draws, chosen)
-    return chosen
+    cpu.plus_plus(turned, weights, np.asarray(first, dtype=np.int64), draws, centers)
+    return centers
 
 
 # --- kernels/plus_plus.cu ---------------------------------------------------------------------------------------------
@@ -36,25 +36,25 @@ def _(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, *, devi
     turned, (n_starts, _, trials) = turned.astype(np.float64, copy=False), uniform.shape
     at_once = max(1, devices.scratch(device) // (18 * trials * turned.shape[1]))
     groups = [slice(start, start + at_once) for start in range(0, n_starts, at_once)]
-    return np.concatenate([_together(turned, weights, first[some], uniform[some], device) for some in groups])
+    return np.concatenate([_together(turned, weights, first[group], uniform[group], device) for group in groups])
 
 
 def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, device: str) -> Any:
-    xp, (n_starts, more, trials), (d, n) = devices.namespace(device), uniform.shape, turned.shape
+    xp, (n_starts, n_further, trials), (d, n) = devices.namespace(device), uniform.shape, turned.shape
     own_squares, draws = (turned * turned).sum(axis=0), xp.asarray(uniform)
-    chosen, potential = xp.empty((n_starts, more + 1), dtype=np.int64), xp.empty(n_starts)
+    centers, potential = xp.empty((n_starts, n_further + 1), dtype=np.int64), xp.empty(n_starts)
     nearest, weighted = xp.full((n_starts, n), np.inf), xp.empty((n_starts, n))
     places = xp.asarray(first, dtype=np.int64)[:, None]
-    others = turned[:, places[:, 0]]
-    for c in range(more + 1):
+    candidates = turned[:, places[:, 0]]
+    for c in range(n_further + 1):
         if c:
             reached = np.cumsum(weighted, axis=1)
-            places, others = xp.empty((n_starts, trials), dtype=np.int64), xp.empty((d, n_starts * trials))
+            places, candidates = xp.empty((n_starts, trials), dtype=np.int64), xp.empty((d, n_starts * trials))
             kernels.launch(
                 "draw_points", places.size, 256,
-                (turned, reached, potential, draws, places, others, n, d, trials, c, more + 1), device=device,
+                (turned, reached, potential, draws, places, candidates, n, d, trials, c, n_further + 1), device=device,
             )  # fmt: skip
-        squares = (others.T @ turned).reshape(*places.shape, n)
+        squares = (candidates.T @ turned).reshape(*places.shape, n)
         spent = xp.empty(squares.shape)
         kernels.launch(
             "nearer_squares", kernels.blocks(squares.size, 256), 256,
@@ -62,8 +62,8 @@ def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray,
         )  # fmt: skip
         kernels.launch(
             "keep_best", kernels.blocks(nearest.size, 256), 256,
-            (places, spent.sum(axis=2), squares, spent, chosen, potential, nearest, weighted, *squares.shape, c,
-             more + 1),
+            (places, spent.sum(axis=2), squares, spent, centers, potential, nearest, weighted, *squares.shape, c,
+             n_further + 1),
             device=device,
         )  # fmt: skip
-    return chosen
+    return centers

@@ -40,11 +40,11 @@ class Coordinates(NamedTuple):
         """
         largest, reals = zip(*each(_largest), strict=True)
         real = np.result_type(*reals)
-        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # at most the largest power of this dtype
-        found = cls(real, min(power(max(largest)), most), np.zeros(n_features))
-        found = found._replace(mean=sum(each(_total, found)) / n_objects)
-        more = min(power(max(each(_reach, found))), most / found.scale)
-        return found._replace(scale=found.scale * more, mean=found.mean * more)
+        largest_scale = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # at most the largest power of this dtype
+        coordinates = cls(real, min(power(max(largest)), largest_scale), np.zeros(n_features))
+        coordinates = coordinates._replace(mean=sum(each(_total, coordinates)) / n_objects)
+        factor = min(power(max(each(_reach, coordinates))), largest_scale / coordinates.scale)
+        return coordinates._replace(scale=coordinates.scale * factor, mean=coordinates.mean * factor)
 
     def scaled(self, values: Any, wide: Any) -> Any:
         """Return features times the scale, in the dtype ``wide``."""
@@ -79,7 +79,7 @@ class Points:
     @classmethod
     def of(cls, X: Any, device: str = "cpu") -> "Points":
         """Return the points of finite features (N, d)."""
-        return cls(X, Coordinates.of(lambda function, *given: [function(X, *given)], *X.shape), device)
+        return cls(X, Coordinates.of(lambda function, *args: [function(X, *args)], *X.shape), device)
 
     def within(self, room: int) -> "Points":
         """Return the same points, computed once for all readers if X is an array in memory and they fit ``room`` bytes.
@@ -101,11 +101,11 @@ class Points:
         """Return the points (n, d), float32, with the numbers ``rows``."""
         xp, step = devices.namespace(self.device), rows_at_once(*self.shape)
         rows = devices.move(rows, devices.kind_of(self.X))
-        found = xp.empty((len(rows), self.shape[1]), dtype=np.float32)
+        points = xp.empty((len(rows), self.shape[1]), dtype=np.float32)
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            found[some] = self._moved(self.X[rows[some]], np.float32)
-        return found
+            chunk = slice(start, start + step)
+            points[chunk] = self._moved(self.X[rows[chunk]], np.float32)
+        return points
 
     @property
     def few_stored(self) -> bool:
@@ -142,15 +142,15 @@ class Points:
         if self.computed:
             return X.astype(dtype, copy=False)
         if hasattr(X, "tocsr"):
-            some = self._as_stored(X, dtype)
-            found = np.empty(X.shape, dtype=dtype)
-            found[:] = some.base
-            found[np.repeat(np.arange(len(found)), np.diff(some.begins)), some.features] = some.values
+            stored = self._as_stored(X, dtype)
+            array = np.empty(X.shape, dtype=dtype)
+            array[:] = stored.base
+            array[np.repeat(np.arange(len(array)), np.diff(stored.begins)), stored.features] = stored.values
         else:
-            wide, own = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
-            found = self.coordinates.scaled(X, wide)
-            found -= own.asarray(self.coordinates.mean.astype(wide))
-        return devices.namespace(self.device).asarray(found.astype(dtype, order="C", copy=False))
+            wide, xp = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
+            array = self.coordinates.scaled(X, wide)
+            array -= xp.asarray(self.coordinates.mean.astype(wide))
+        return devices.namespace(self.device).asarray(array.astype(dtype, order="C", copy=False))
 
 
 def rows_at_once(n_objects: int, n_features: int) -> int:

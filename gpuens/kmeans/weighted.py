@@ -46,36 +46,41 @@ def restarts(
     share = counts.astype(points.dtype)
     share /= share.sum()
     state, draws = np.random.RandomState(seed), (k - 1, n_trials(k))
-    drawn = [(state.choice(n, p=share), state.uniform(size=draws)) for _ in range(n_init)]
-    first, uniform = (np.stack(each) for each in zip(*drawn, strict=True))
+    draws_of_starts = [(state.choice(n, p=share), state.uniform(size=draws)) for _ in range(n_init)]
+    first, uniform = (np.stack(arrays) for arrays in zip(*draws_of_starts, strict=True))
     counts, turned = xp.asarray(counts), xp.ascontiguousarray(points.T)
-    chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=device)
+    first_centers = plus_plus(turned, counts.astype(np.float64), first, uniform, device=device)
     del turned
-    labels, centers = (best_of_starts if device == "cpu" else _best_on_gpu)(points, counts, chosen, enough, device)
+    labels, centers = (best_of_starts if device == "cpu" else _best_on_gpu)(
+        points, counts, first_centers, enough, device
+    )
     return labels, centers + mean
 
 
 def best_of_starts(
-    points: np.ndarray, counts: np.ndarray, chosen: np.ndarray, enough: float, device: str = "cpu"
+    points: np.ndarray, counts: np.ndarray, first_centers: np.ndarray, enough: float, device: str = "cpu"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels (n,) and centers (k, d) of the best of the starts from points ``chosen`` (B, k)."""
-    labels, centers = np.empty(len(points), dtype=np.int64), np.empty((chosen.shape[1], points.shape[1]))
-    cpu.best_of_starts(*_weighted(points, counts), chosen, enough, MOST_ITERATIONS, centers, labels)
+    """Return the labels (n,) and centers (k, d) of the best of the starts from points ``first_centers`` (B, k)."""
+    labels, centers = np.empty(len(points), dtype=np.int64), np.empty((first_centers.shape[1], points.shape[1]))
+    cpu.best_of_starts(*_weighted(points, counts), first_centers, enough, MOST_ITERATIONS, centers, labels)
     return labels, centers
 
 
-def _best_on_gpu(points: Any, counts: Any, chosen: Any, enough: float, device: str) -> tuple[Any, Any]:
-    xp, n, (n_starts, k) = devices.namespace(device), len(points), chosen.shape
+def _best_on_gpu(points: Any, counts: Any, first_centers: Any, enough: float, device: str) -> tuple[Any, Any]:
+    xp, n, (n_starts, k) = devices.namespace(device), len(points), first_centers.shape
 
-    def best_of(some: slice) -> tuple[float, Any, Any]:
+    def best_of(group: slice) -> tuple[float, Any, Any]:
         """Return the inertia, labels and centers of the best of some starts, which are iterated together.
 
         A single start has nothing to be compared with; its inertia is not computed, and given as 0.
         """
-        centers, labels = descended(points, counts, points[chosen[some]].astype(np.float64), enough, device)
+        centers, labels = descended(points, counts, points[first_centers[group]].astype(np.float64), enough, device)
         if n_starts == 1:
             return 0.0, labels[0], centers[0]
-        apart = [squares_to_own(points.__getitem__, *found) for found in zip(centers, labels, strict=True)]
+        apart = [
+            squares_to_own(points.__getitem__, *centers_and_labels)
+            for centers_and_labels in zip(centers, labels, strict=True)
+        ]
         inertia = devices.to_host(xp.stack([(squares * counts).sum() for squares in apart]))
         best = int(inertia.argmin())
         return float(inertia[best]), labels[best], centers[best]
@@ -110,8 +115,8 @@ def descended(points: Any, counts: Any, centers: Any, enough: Any, device: str) 
         return nearest_centers(points, counts, centers, labels, device=device)
 
     def weighted_point(x: int) -> tuple[Any, float]:
-        own = float(counts[x])
-        return own * points[x].astype(np.float64), own
+        count = float(counts[x])
+        return count * points[x].astype(np.float64), count
 
     def refilled(centers: Any, total: Any, weight: Any, empty: np.ndarray) -> None:
         def squares_of(b: int) -> Any:
@@ -139,9 +144,12 @@ def nearest_centers(
     """
     n_starts, k, d = centers.shape
     sums = np.empty((n_starts, k, d + 1))
-    given = _weighted(points, counts)
+    points_and_counts = _weighted(points, counts)
     starts = zip(np.ascontiguousarray(centers), labels, sums, strict=True)
-    changed = sum(cpu.nearest_centers(*given, own, of_start, into) for own, of_start, into in starts)
+    changed = sum(
+        cpu.nearest_centers(*points_and_counts, centers_of_start, labels_of_start, sums_of_start)
+        for centers_of_start, labels_of_start, sums_of_start in starts
+    )
     return sums[..., :-1], sums[..., -1:], changed
 
 
@@ -174,9 +182,9 @@ def mean_variance(points: np.ndarray) -> float:
     """Return the mean of the variances of the d dimensions of points (n, d), which are read in chunks."""
     sums, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
     for start in range(0, len(points), ADDED):
-        some = points[start : start + ADDED].astype(np.float64)
-        sums += some.sum(axis=0)
-        squares += np.einsum("ij,ij->j", some, some)
+        chunk = points[start : start + ADDED].astype(np.float64)
+        sums += chunk.sum(axis=0)
+        squares += np.einsum("ij,ij->j", chunk, chunk)
     mean = sums / len(points)
     return float((squares / len(points) - mean * mean).mean())
 

@@ -130,7 +130,7 @@ def _as_readable(columns: np.ndarray) -> np.ndarray:
     return columns.astype({"f": np.float64, "i": np.int64, "u": np.uint64}[dtype.kind])
 
 
-# --- numbers in GPU memory: kernels/labels.cu -------------------------------------------------------------------------
+# --- numbers in GPU memory: kernels/codes.cu --------------------------------------------------------------------------
 
 
 def _gpu_matrix(columns: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuens.evidence import Evidence, NewObjects
-from gpuens.evidence.cophenetic import of_average_linkage
+from gpuens.evidence.cophenetic import correlate_average_linkage
 from gpuens.evidence.suggestion import Suggestion, suggestion_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import is_frame, without_columns
@@ -526,7 +526,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         if X is None:
             return self._evidence
         new, _ = self._new(X)
-        return self._evidence.of_new(new.rows, self._labels_of(new.rows), new.row_of)
+        return self._evidence.describe_new(new.rows, self._labels_of(new.rows), new.row_of)
 
     @property
     def _whole_unit(self) -> int | None:
@@ -707,7 +707,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         similarity = self.similarity_
         if not isinstance(similarity, ClusterSimilarity):
             raise AttributeError(f"{name} needs means over all pairs, but missing='ignore' uses ratios of sums.")
-        return of_average_linkage(self.reduction_.rows, similarity, tree.dendrogram, tree.self_similarities)
+        return correlate_average_linkage(self.reduction_.rows, similarity, tree.dendrogram, tree.self_similarities)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -124,7 +124,7 @@ class Model:
         assert rows is not None
         assert labels is not None
         found = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing, unit=self.unit)
-        return found.of_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
+        return found.describe_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
 
     def lacks_evidence(self) -> str | None:
         """Return the reason why the model has no evidence for new objects, or None if it has evidence."""

@@ -4,8 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuens.evidence.joins import Joins
-from gpuens.evidence.joins import of_rows as joins_of
+from gpuens.evidence.joins import Joins, count_joins
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
@@ -241,7 +240,7 @@ class Spatial(Domains, Seeded):
             raise AttributeError("this Spatial has no joins_; fit it with a graph or coordinates.")
         if self._joins is None:
             rows, row_of = self.reduction_.rows, self.reduction_.row_of
-            self._joins = joins_of(rows.take(row_of, np.ones(len(row_of), dtype=np.int64)), graph)
+            self._joins = count_joins(rows.take(row_of, np.ones(len(row_of), dtype=np.int64)), graph)
         return self._joins
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuens.evidence import Annotators, Evidence, NewObjects
-from gpuens.evidence.annotators import of_rows as annotators_of_rows
+from gpuens.evidence.annotators import compare_annotators
 from gpuens.labels.encoding import find_values
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
@@ -206,7 +206,7 @@ class Voting(Seeded):
         partition = self._of_names("agreement_")
         if self._agreement is None:
             positions = find_values(self.cluster_names_, self.classes_)
-            self._agreement = annotators_of_rows(self.reduction_.rows, positions[partition.labels])
+            self._agreement = compare_annotators(self.reduction_.rows, positions[partition.labels])
         return self._agreement
 
     def _of_names(self, name: str) -> Partition:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.scores import agreements_of
+from gpuens.contingency.scores import row_agreement
 from gpuens.labels.incidence import label_histograms, row_lookups
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import OrderedColumns, Partition, Partitioner, shares_of
@@ -79,7 +79,7 @@ class Votes(Partitioner):
                     "another one, or leave it out."
                 )
         elif (k_of == k).any():
-            m = int(np.where(k_of == k, agreements_of(rows).sums(np.ones(len(k_of))), -1.0).argmax())
+            m = int(np.where(k_of == k, row_agreement(rows).sums(np.ones(len(k_of))), -1.0).argmax())
         else:
             partition = category_kmeans(rows, k, checks.make_generator(self.random_state))
             assert partition.rule is not None
@@ -111,7 +111,7 @@ class BestBase(Partitioner):
                 f"{n_clusters}; leave it out to get the best of all."
             )
         present = np.add.reduceat(sizes, rows.offsets[:-1])
-        anmi = agreements_of(rows).sums(present) / present.sum()
+        anmi = row_agreement(rows).sums(present) / present.sum()
         best = int(np.where(candidates, anmi, -1.0).argmax())
         # mean co-association with the objects of each cluster other than an object's own
         its_clusters = slice(rows.offsets[best], rows.offsets[best + 1])

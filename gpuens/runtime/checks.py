@@ -53,10 +53,10 @@ def check_label_shape(shape: tuple[int, ...], *, members: bool = False) -> None:
         )
         raise ValueError(f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; {instead}.")
     n_objects, n_clusterings = shape
-    for n, what in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
+    for n, unit in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
         if n == 0:
             raise ValueError(
-                f"labels are empty: 0 {what} (shape={shape}) while a minimum of 1 is required; rows are objects and "
+                f"labels are empty: 0 {unit} (shape={shape}) while a minimum of 1 is required; rows are objects and "
                 "columns are base clusterings."
             )
 
@@ -84,14 +84,14 @@ def check_names(names: Any, n_clusterings: int) -> list[Any]:
     """Return the names as a list, or refuse them unless there is one for each clustering."""
     try:
         names = names.to_pylist() if hasattr(names, "to_pylist") else names  # Arrow's elements are no texts
-        given = None if isinstance(names, (str, bytes)) else list(names)
+        name_list = None if isinstance(names, (str, bytes)) else list(names)
     except TypeError:  # 0-D arrays claim to be iterable
-        given = None
-    if given is None:
+        name_list = None
+    if name_list is None:
         raise TypeError(f"names must be a list with one name for each clustering, not {shown(names)}.")
-    if len(given) != n_clusterings:
-        raise ValueError(f"names must be one for each clustering, but {len(given)} were given for {n_clusterings}.")
-    return given
+    if len(name_list) != n_clusterings:
+        raise ValueError(f"names must be one for each clustering, but {len(name_list)} were given for {n_clusterings}.")
+    return name_list
 
 
 def check_clusterings(n_clusters: Iterable[int], names: list[Any], n_objects: int) -> None:
@@ -179,12 +179,14 @@ def check_weights(values: Any, n: int, name: str = "weights", of: str = "object"
 
 def check_sum(weights: np.ndarray, name: str) -> np.ndarray:
     """Return positive weights as int64 or float64; refuse weights whose sum an array cannot hold."""
-    whole = weights.dtype.kind != "f"
-    if not (float(weights.sum(dtype=np.float64)) <= 2.0**62 if whole else float(weights.max()) * len(weights) <= 1e300):
+    is_integer = weights.dtype.kind != "f"
+    if not (
+        float(weights.sum(dtype=np.float64)) <= 2.0**62 if is_integer else float(weights.max()) * len(weights) <= 1e300
+    ):
         raise ValueError(
             f"{name} add up to more than an array can hold, with {weights.max():g} among them; scale them."
         )
-    return weights.astype(np.int64 if whole else np.float64)
+    return weights.astype(np.int64 if is_integer else np.float64)
 
 
 def check_total(total: int, n_clusterings: int, unit: int = 1, subject: str | None = None) -> None:
@@ -232,42 +234,42 @@ def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
 
 
 def check_block(
-    rows: Any, cols: Any, n_objects: int, budget: int, what: str, *, bytes_per_col: int = 0
+    rows: Any, cols: Any, n_objects: int, budget: int, subject: str, *, bytes_per_col: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and column indices of a dense float64 block, or refuse a block above the budget (bytes)."""
     rows, cols = check_indices(rows, n_objects, "rows"), check_indices(cols, n_objects, "cols")
     check_memory(
         (8 * len(rows) + bytes_per_col) * len(cols),
         budget,
-        f"the {len(rows)} × {len(cols)} {what} block",
+        f"the {len(rows)} × {len(cols)} {subject} block",
         "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
     )
     return rows, cols
 
 
 # bytes that `check_memory` was asked for in the innermost `memory_asked` block, None outside
-_asked: ContextVar[list[int] | None] = ContextVar("asked", default=None)
+_requests: ContextVar[list[int] | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
 def memory_asked() -> Iterator[list[int]]:
     """In the with block, append the bytes of each call of `check_memory` to the yielded list, and refuse nothing."""
-    asked: list[int] = []
-    token = _asked.set(asked)
+    requests: list[int] = []
+    token = _requests.set(requests)
     try:
-        yield asked
+        yield requests
     finally:
-        _asked.reset(token)
+        _requests.reset(token)
 
 
-def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
+def check_memory(needed: int, budget: int, subject: str, instead: str) -> None:
     """Refuse work that needs more bytes than the budget, before it starts; see `memory_asked`."""
-    asked = _asked.get()
-    if asked is not None:
-        asked.append(needed)
+    requests = _requests.get()
+    if requests is not None:
+        requests.append(needed)
     elif needed > budget:
         raise MemoryError(
-            f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
+            f"{subject} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
             "(GPUENS_MEMORY=… sets another limit)."
         )
 
@@ -296,11 +298,11 @@ def check_integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST
     """Return ``value`` as an int within its bounds, or refuse it."""
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, not {shown(value)}.")
-    whole = int(value)
-    if not minimum <= whole <= maximum:
-        limits = f"at least {minimum}" if whole < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
-        raise ValueError(f"{name} must be {limits}, but is {shown(whole)}.")
-    return whole
+    number = int(value)
+    if not minimum <= number <= maximum:
+        limits = f"at least {minimum}" if number < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {shown(number)}.")
+    return number
 
 
 def check_number(value: Any, name: str, kind: str = "a number") -> float:
@@ -315,31 +317,31 @@ def check_number(value: Any, name: str, kind: str = "a number") -> float:
 
 def check_real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
     """Return ``value`` as a finite float in (above, at_most], or refuse it."""
-    found = check_number(value, name)
-    if not (math.isfinite(found) and above < found <= at_most):
+    number = check_number(value, name)
+    if not (math.isfinite(number) and above < number <= at_most):
         limit = "finite" if at_most == np.inf else f"at most {at_most:g}"
         raise ValueError(
-            f"{name} must be {'' if above == -np.inf else f'above {above:g} and '}{limit}, but is {found}."
+            f"{name} must be {'' if above == -np.inf else f'above {above:g} and '}{limit}, but is {number}."
         )
-    return found
+    return number
 
 
 def check_between(value: Any, name: str, low: float, high: float) -> float:
     """Return ``value`` as a float in [low, high], or refuse it."""
-    found = check_number(value, name)
-    if not low <= found <= high:
-        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
-    return found
+    number = check_number(value, name)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {number}.")
+    return number
 
 
 def check_fraction(value: Any, name: str, default: str) -> float | None:
     """Return ``value`` as a float in [0, 1], or None for the default; or refuse it."""
     if value is None:
         return None
-    found = check_number(value, name, f"a number from 0 to 1, or None for {default}")
-    if not 0.0 <= found <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
-    return found
+    number = check_number(value, name, f"a number from 0 to 1, or None for {default}")
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {number}.")
+    return number
 
 
 def check_choice(value: Any, name: str, allowed: Iterable[str], *, listed_by: str | None = None) -> str:
@@ -350,8 +352,8 @@ def check_choice(value: Any, name: str, allowed: Iterable[str], *, listed_by: st
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
         kind = ValueError if isinstance(value, str) else TypeError
-        near = next(iter(_nearest(value, allowed, 1, 0.75)), None)
-        hint = f" (did you mean {near!r}?)" if near else ""
+        nearest = next(iter(_nearest(value, allowed, 1, 0.75)), None)
+        hint = f" (did you mean {nearest!r}?)" if nearest else ""
         shorter = listed_by is not None and len(allowed) > FEW_WORDS
         words = ", ".join(map(repr, _nearest(value, allowed, FEW_WORDS, 0.0) if shorter else allowed))
         choice = f"the names that {listed_by} lists, such as {words}" if shorter else words
@@ -427,12 +429,12 @@ def recorded() -> Iterator[dict[str, None]]:
         _recorded.reset(token)
 
 
-def warn_of_fewer(found: int, wanted: int) -> None:
+def warn_of_fewer(n_found: int, n_clusters: int) -> None:
     """Warn about fewer clusters than requested."""
-    if found < wanted:
+    if n_found < n_clusters:
         warn(
-            f"found only {found} of {wanted} clusters: no object is in the others, most often as the ensemble does not "
-            "distinguish more groups."
+            f"found only {n_found} of {n_clusters} clusters: no object is in the others, most often as the ensemble "
+            "does not distinguish more groups."
         )
 
 

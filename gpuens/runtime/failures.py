@@ -90,11 +90,11 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, (MemoryError, *PLACES)):
         return REFUSED
     if isinstance(error, OSError):
-        return REFUSED if _number(error) in LASTING else TEMPORARY
+        return REFUSED if _errno_of(error) in LASTING else TEMPORARY
     return 1
 
 
-def _number(error: BaseException | None) -> int | None:
+def _errno_of(error: BaseException | None) -> int | None:
     """Return the errno of an error or of the error that caused it, None without any."""
     while error is not None:
         number = getattr(error, "errno", None)

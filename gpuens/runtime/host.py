@@ -49,9 +49,9 @@ def available_memory() -> int:
     import psutil
 
     free = [int(psutil.virtual_memory().available)]
-    for limit, group, used, spare in _limited():
-        given_up = re.search(rf"^{spare} (\d+)$", _read(group / "memory.stat"), re.MULTILINE)
-        free.append(limit - _number(group / used, 0) + (int(given_up[1]) if given_up else 0))
+    for limit, group, usage, spare in _limited():
+        given_up = re.search(rf"^{spare} (\d+)$", _read_text(group / "memory.stat"), re.MULTILINE)
+        free.append(limit - _read_number(group / usage, 0) + (int(given_up[1]) if given_up else 0))
     if (limit_of_addresses := address_space()) is not None:
         free.append(limit_of_addresses - int(psutil.Process().memory_info().vms))
     return max(0, min(free))
@@ -87,10 +87,10 @@ def writable(folder: str) -> bool:
 def _limited() -> list[tuple[int, Path, str, str]]:
     """Return the control groups that limit memory: the limit in bytes, the group, and its files as in `MEMORY`."""
     return [
-        (limit, group, used, spare)
+        (limit, group, usage, spare)
         for group in _groups("memory")
-        for maximum, used, spare in MEMORY
-        if (limit := _number(group / maximum, 2**62)) < 2**60  # in version 1 a huge number means "no limit"
+        for maximum, usage, spare in MEMORY
+        if (limit := _read_number(group / maximum, 2**62)) < 2**60  # in version 1 a huge number means "no limit"
     ]
 
 
@@ -99,9 +99,12 @@ def _quota() -> int | None:
     """Return the number of processors that control groups allow, rounded up, or None without a limit."""
     shares = []
     for group in _groups("cpu"):
-        limit, period = (_read(group / "cpu.max").split() or ["max", "0"])[:2]  # version 2
+        limit, period = (_read_text(group / "cpu.max").split() or ["max", "0"])[:2]  # version 2
         if limit == "max":
-            limit, period = _read(group / "cpu.cfs_quota_us").strip(), _read(group / "cpu.cfs_period_us").strip()
+            limit, period = (
+                _read_text(group / "cpu.cfs_quota_us").strip(),
+                _read_text(group / "cpu.cfs_period_us").strip(),
+            )
         if limit.isdigit() and period.isdigit() and int(period):
             shares.append(int(limit) / int(period))
     return max(1, math.ceil(min(shares))) if shares else None
@@ -109,20 +112,20 @@ def _quota() -> int | None:
 
 def _groups(controller: str) -> Iterator[Path]:
     """Yield the folders of this process's control groups for a controller ("memory", "cpu"), the innermost first."""
-    for line in _read(CONTROLLED).splitlines():
+    for line in _read_text(CONTROLLED).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "" or controller in controllers.split(","):  # version 2 has one tree for all
             root = GROUPS / controller if controllers else GROUPS
-            own = root / path.lstrip("/")
-            yield from (own, *(parent for parent in own.parents if parent.is_relative_to(root)))
+            group = root / path.lstrip("/")
+            yield from (group, *(parent for parent in group.parents if parent.is_relative_to(root)))
 
 
-def _number(path: Path, otherwise: int) -> int:
-    text = _read(path).strip()
+def _read_number(path: Path, otherwise: int) -> int:
+    text = _read_text(path).strip()
     return int(text) if text.isdigit() else otherwise
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:

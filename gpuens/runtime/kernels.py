@@ -73,9 +73,9 @@ primitive = Primitive
 def primitives() -> dict[str, list[str]]:
     """Return the primitives loaded so far and the devices of each."""
     return {
-        name: ["cpu"] if found._kernel is None else ["cpu", "cuda", *devices.stand_ins]
-        for name, found in sorted(_primitives.items())
-        if found.__module__ != __name__  # leaves out the example above
+        name: ["cpu"] if primitive._kernel is None else ["cpu", "cuda", *devices.stand_ins]
+        for name, primitive in sorted(_primitives.items())
+        if primitive.__module__ != __name__  # leaves out the example above
     }
 
 
@@ -85,9 +85,9 @@ def primitives() -> dict[str, list[str]]:
 @cache
 def directory() -> Path:
     """Return the folder of the kernel sources: inside an installed package, or beside the package in a checkout."""
-    for found in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
-        if (found / PRELUDE).exists():
-            return found
+    for folder in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
+        if (folder / PRELUDE).exists():
+            return folder
     raise FileNotFoundError(f"no CUDA sources are beside {PACKAGE}; install gpuens anew.")
 
 
@@ -114,8 +114,8 @@ def functions() -> dict[str, str]:
 
 def variants(stem: str) -> list[dict[str, str]]:
     """Return every combination of a source's macros; one empty combination if it has none."""
-    found = re.search(r"^// variants: (.*)$", sources()[stem], flags=re.MULTILINE)
-    macros = [part.split("=") for part in found[1].split(";")] if found else []
+    line = re.search(r"^// variants: (.*)$", sources()[stem], flags=re.MULTILINE)
+    macros = [part.split("=") for part in line[1].split(";")] if line else []
     choices = itertools.product(*([(name.strip(), value) for value in values.split()] for name, values in macros))
     return [dict(choice) for choice in choices]
 
@@ -215,6 +215,6 @@ def runs(n: int) -> list[slice]:
     return [slice(start, min(n, start + MOST_IN_Y)) for start in range(0, n, MOST_IN_Y)]
 
 
-def blocks(n: int, block: int, most: int = 65_535) -> int:
+def blocks(n: int, block: int, max_blocks: int = 65_535) -> int:
     """Return the number of blocks of ``block`` threads for a grid-stride loop over n items."""
-    return min(most, -(-n // block))
+    return min(max_blocks, -(-n // block))

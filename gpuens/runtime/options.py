@@ -23,7 +23,7 @@ class Option(NamedTuple):
     name: str
     kind: Any  # the annotation
     default: Any
-    said: str = ""  # its type in the docstring
+    type_text: str = ""  # its type in the docstring
     meaning: str = ""  # its description in the docstring
 
     def read(self, text: str, called: str | None = None) -> Any:
@@ -122,20 +122,20 @@ def options(kind: Callable[..., Any]) -> dict[str, Option]:
 
 def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
     """Return the type and the description of each parameter in the section "Parameters" of a numpydoc docstring."""
-    found = {}
+    documented = {}
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
     entries = re.findall(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1] if section else "", re.MULTILINE)
     for head, text in entries:
-        names, _, said = head.partition(" : ")
+        names, _, type_text = head.partition(" : ")
         for name in names.split(","):
-            found[name.strip()] = said.strip(), " ".join(text.split())
-    return found
+            documented[name.strip()] = type_text.strip(), " ".join(text.split())
+    return documented
 
 
-def named(text: str, kinds: Mapping[str, Callable[..., Any]], what: str) -> Any:
+def named(text: str, kinds: Mapping[str, Callable[..., Any]], noun: str) -> Any:
     """Return the object of a text such as "sample:5000,by=sum": call the named class of ``kinds`` with the parameters.
 
-    The parameters follow the name, separated by commas; a value without a name is the first parameter. ``what`` is the
+    The parameters follow the name, separated by commas; a value without a name is the first parameter. ``noun`` is the
     name of the argument in error messages.
 
     >>> from gpuens.runtime.options import named
@@ -145,19 +145,21 @@ def named(text: str, kinds: Mapping[str, Callable[..., Any]], what: str) -> Any:
     from gpuens.runtime.checks import check_choice
 
     name, _, rest = text.partition(":")
-    kind = kinds[check_choice(name, what, sorted(kinds))]
-    known = options(kind)
-    given: dict[str, Any] = {}
+    kind = kinds[check_choice(name, noun, sorted(kinds))]
+    parameters = options(kind)
+    arguments: dict[str, Any] = {}
     # a comma ends a parameter if a name and = follow it; other commas belong to lists of numbers
     for part in filter(None, map(str.strip, re.split(r",(?=\s*\w+\s*=)", rest))):
         parameter, equals, value = (side.strip() for side in part.partition("="))
         if not equals:
-            parameter, value = next(iter(known), part), part
-        if parameter not in known or parameter in given:
-            has = ", ".join(known) if known else "no parameters"
-            raise ValueError(f"{what} {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
-        given[parameter] = known[parameter].read(value)
-    missing = [option.name for option in known.values() if option.default is NEEDED and option.name not in given]
+            parameter, value = next(iter(parameters), part), part
+        if parameter not in parameters or parameter in arguments:
+            has = ", ".join(parameters) if parameters else "no parameters"
+            raise ValueError(f"{noun} {name!r} cannot take {part!r}; it has {has}, each given once as name=value.")
+        arguments[parameter] = parameters[parameter].read(value)
+    missing = [
+        option.name for option in parameters.values() if option.default is NEEDED and option.name not in arguments
+    ]
     if missing:
-        raise ValueError(f"{what} {name!r} needs {', '.join(missing)}: write {name}:{missing[0]}=VALUE.")
-    return kind(**given)
+        raise ValueError(f"{noun} {name!r} needs {', '.join(missing)}: write {name}:{missing[0]}=VALUE.")
+    return kind(**arguments)

@@ -17,7 +17,7 @@ AGAIN_SECONDS = 60.0  # interval between two lines of a log about the same work
 
 
 def bar(
-    over: Iterable[Any] | int | None = None,
+    items: Iterable[Any] | int | None = None,
     description: str = "",
     *,
     total: int | None = None,
@@ -27,12 +27,12 @@ def bar(
 
     Parameters
     ----------
-    over : iterable or int, optional
+    items : iterable or int, optional
         The items to iterate over, or their number.
     description : str
         The work, in a word or two.
     total : int, optional
-        The number of items, if ``over`` does not tell.
+        The number of items, if ``items`` does not tell.
     show : {"auto", True, False}
         "auto" shows the bar when stderr is a terminal; GPUENS_PROGRESS=0 or 1 overrides that.
 
@@ -49,13 +49,13 @@ def bar(
     ...     b.update(60)
     ...     b.update(40)
     """
-    if isinstance(over, int):
-        over, total = None, over
+    if isinstance(items, int):
+        items, total = None, items
     if not _shown(show):
-        return _Nothing(over, description if show == "auto" else "", total)
+        return _Nothing(items, description if show == "auto" else "", total)
     if _teller is not None:
         _teller.hush()
-    return _bar()(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
+    return _bar()(items, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
 
 
 @functools.cache
@@ -68,11 +68,11 @@ def _bar() -> type:
         Closing and the first frame both read the time of the start.
         """
 
-        def __new__(cls, *args: Any, **more: Any) -> "Bar":
-            made: Bar = super().__new__(cls, *args, **more)
-            made.disable, made.pos = True, 0
-            made.start_t = made.last_print_t = time.time()
-            return made
+        def __new__(cls, *args: Any, **kwargs: Any) -> "Bar":
+            bar: Bar = super().__new__(cls, *args, **kwargs)
+            bar.disable, bar.pos = True, 0
+            bar.start_t = bar.last_print_t = time.time()
+            return bar
 
     return Bar
 
@@ -94,8 +94,8 @@ def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
     if not isinstance(show, str) or show != "auto":
-        found = repr(show[:80]) if isinstance(show, str) else type(show).__name__
-        raise ValueError(f"progress must be 'auto', True or False, not {found}.")
+        received = repr(show[:80]) if isinstance(show, str) else type(show).__name__
+        raise ValueError(f"progress must be 'auto', True or False, not {received}.")
     setting = _setting()
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")
@@ -114,15 +114,15 @@ def _setting() -> str:
 class _Nothing:
     """A bar that shows nothing; a line may name its work instead."""
 
-    def __init__(self, over: Iterable[Any] | None, description: str, total: float | None) -> None:
-        self._over = over
+    def __init__(self, items: Iterable[Any] | None, description: str, total: float | None) -> None:
+        self._items = items
         self._work = _begin(description) if description else None
         if self._work is not None:
-            self._work.total = length_hint(over) if total is None and over is not None else total
+            self._work.total = length_hint(items) if total is None and items is not None else total
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            for item in () if self._over is None else self._over:
+            for item in () if self._items is None else self._items:
                 yield item
                 self.update()
         finally:
@@ -148,13 +148,13 @@ class _Nothing:
 class _Work:
     """Current work, and whether a line about it was printed."""
 
-    def __init__(self, what: str) -> None:
-        self.what, self.told, self.since = what, False, time.monotonic()
+    def __init__(self, subject: str) -> None:
+        self.subject, self.told, self.since = subject, False, time.monotonic()
         self.done: float = 0.0
         self.total: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.what}, {self.done / self.total:.0%}" if self.total and self.done else self.what
+        return f"{self.subject}, {self.done / self.total:.0%}" if self.total and self.done else self.subject
 
 
 class _Teller:
@@ -168,7 +168,7 @@ class _Teller:
         threading.Thread(target=self._watch, name="gpuens-progress", daemon=True).start()
 
     def end_loading(self) -> None:
-        if self.works and self.works[0].what == "loading":
+        if self.works and self.works[0].subject == "loading":
             self.works.clear()
 
     def hush(self) -> None:
@@ -184,7 +184,7 @@ class _Teller:
             works = list(self.works)
             while works and time.monotonic() - works[-1].since < SLOW_SECONDS:
                 works.pop()
-            if line := ": ".join(work.what for work in works if not work.told):
+            if line := ": ".join(work.subject for work in works if not work.told):
                 self._say(line)
             for work in works:
                 work.told = True
@@ -218,22 +218,22 @@ def telling() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def doing(what: str) -> Iterator[None]:
+def doing(subject: str) -> Iterator[None]:
     """Name the work of this block, for `telling`."""
-    work = _begin(what)
+    work = _begin(subject)
     try:
         yield
     finally:
         _end(work)
 
 
-def _begin(what: str) -> _Work | None:
+def _begin(subject: str) -> _Work | None:
     if _teller is None:
         return None
     _teller.end_loading()
     if _setting() == "0":  # inside a `silent` block
         return None
-    work = _Work(what)
+    work = _Work(subject)
     _teller.works.append(work)
     return work
 

@@ -28,12 +28,12 @@ class Clock:
     a phase inside another phase count for the inner one only.
     """
 
-    def __init__(self, told: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
-        """Start the clock; call ``told(name, seconds)`` at the end of each phase."""
+    def __init__(self, report: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
+        """Start the clock; call ``report(name, seconds)`` at the end of each phase."""
         self._since = time.perf_counter()
         self._seconds: dict[str, float] = {START: 0.0}
         self._current = [START]  # the outermost first
-        self._told = told
+        self._report = report
 
     @contextlib.contextmanager
     def phase(self, name: str, doing: str | None = None) -> Iterator[None]:
@@ -47,7 +47,7 @@ class Clock:
             self._count()
             self._current.pop()
             self._current[0] = BETWEEN
-        self._told(name, round(self._seconds[name], 3))
+        self._report(name, round(self._seconds[name], 3))
 
     def _count(self) -> None:
         """Add the seconds since the last count to the current phase."""
@@ -63,9 +63,9 @@ class Clock:
     def seconds_so_far(self) -> dict[str, float]:
         """Return the seconds of each phase and their total."""
         self._count()
-        found = dict(self._seconds)
-        found[BETWEEN] = found.pop(BETWEEN, 0.0)  # comes last
-        phases = {name: round(seconds, 3) for name, seconds in found.items()}
+        so_far = dict(self._seconds)
+        so_far[BETWEEN] = so_far.pop(BETWEEN, 0.0)  # comes last
+        phases = {name: round(seconds, 3) for name, seconds in so_far.items()}
         return {**phases, "total": round(sum(phases.values()), 3)}
 
 
@@ -73,9 +73,9 @@ def peak_memory() -> int | None:
     """Return the largest resident size of this process so far in bytes, None if the system does not report it."""
     status = Path("/proc/self/status")
     if status.exists():  # better than ru_maxrss, which includes the parent's size when it started this process
-        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
-        if found:
-            return 1024 * int(found[1])
+        line = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        if line:
+            return 1024 * int(line[1])
     try:
         import resource
     except ImportError:  # Windows
@@ -110,7 +110,7 @@ def surroundings() -> dict[str, Any]:
         "gpuens": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": {name: found for name, found in versions(needed).items() if found},
+        "versions": {name: version for name, version in versions(needed).items() if version},
     }
 
 
@@ -150,11 +150,11 @@ def _version(package: str) -> str | None:
 
 def extras() -> dict[str, dict[str, str | None]]:
     """Return the packages of each optional extra for users and their versions, None if not installed."""
-    found: dict[str, dict[str, str | None]] = {}
+    states: dict[str, dict[str, str | None]] = {}
     for name, extra in _requirements():
         if extra not in (None, *FOR_DEVELOPERS) and name != "gpuens":
-            found.setdefault(str(extra), {})[name] = _version(name)
-    return found
+            states.setdefault(str(extra), {})[name] = _version(name)
+    return states
 
 
 def _requirements() -> list[tuple[str, str | None]]:
@@ -165,10 +165,10 @@ def _requirements() -> list[tuple[str, str | None]]:
         lines = metadata.requires("gpuens") or []
     except metadata.PackageNotFoundError:  # a checkout that was not installed
         return []
-    found = []
+    requirements = []
     for line in lines:
         name = re.match(r"[\w.-]+", line)
         extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
         if name:
-            found.append((name[0], extra[1] if extra else None))
-    return found
+            requirements.append((name[0], extra[1] if extra else None))
+    return requirements

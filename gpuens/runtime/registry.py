@@ -12,83 +12,83 @@ class Registry:
 
     Parameters
     ----------
-    what : str
+    noun : str
         The kind as error messages name it, such as "method". Other packages add classes by entry points in the group
         "gpuens.methods".
     base : str
         The base class of all classes, as "module:Class".
-    own : mapping of str to str
+    places : mapping of str to str
         gpuens's own names, each with its "module:Class".
     """
 
-    def __init__(self, what: str, base: str, own: Mapping[str, str]) -> None:
-        self.what, self.base, self.own = what, base, dict(own)
+    def __init__(self, noun: str, base: str, places: Mapping[str, str]) -> None:
+        self.noun, self.base, self.places = noun, base, dict(places)
         self._registered: dict[str, type] = {}
 
     def load(self, name: Any) -> Any:
         """Return the class with a name, or refuse the name with the nearest ones."""
         if isinstance(name, str) and name in self._registered:
             return self._registered[name]
-        if isinstance(name, str) and name in self.own:
-            return _import(self.own[name])
+        if isinstance(name, str) and name in self.places:
+            return _import(self.places[name])
         from gpuens.runtime import checks
 
-        theirs = dict(self._theirs())
-        names = sorted({*self.own, *self._registered, *theirs})
-        listed_by = f"gpuens.{self.what}s() (gpuens {self.what}s)"
-        return self._class_of(theirs[checks.check_choice(name, self.what, names, listed_by=listed_by)])
+        external = dict(self._entry_points())
+        names = sorted({*self.places, *self._registered, *external})
+        listed_by = f"gpuens.{self.noun}s() (gpuens {self.noun}s)"
+        return self._class_of(external[checks.check_choice(name, self.noun, names, listed_by=listed_by)])
 
     def all(self) -> dict[str, Any]:
         """Return all classes by name in alphabetical order; warn about entry points that cannot be loaded."""
-        return dict(sorted(({name: self.load(name) for name in self.own} | self._others()).items()))
+        return dict(sorted(({name: self.load(name) for name in self.places} | self._others()).items()))
 
     def summaries(self) -> dict[str, str]:
         """Return the first line of each class's docstring; for gpuens's own classes, read the files without import."""
-        found = {name: _written_summary(place) for name, place in self.own.items()}
-        return dict(sorted((found | {name: summary(kind) for name, kind in self._others().items()}).items()))
+        summaries = {name: _written_summary(place) for name, place in self.places.items()}
+        return dict(sorted((summaries | {name: summary(kind) for name, kind in self._others().items()}).items()))
 
     def _others(self) -> dict[str, Any]:
         """Return the registered classes and the classes of other packages."""
         from gpuens.runtime import checks  # imports NumPy
 
-        found: dict[str, Any] = dict(self._registered)
-        for name, entry in self._theirs():
+        registered: dict[str, Any] = dict(self._registered)
+        for name, entry in self._entry_points():
             try:
-                found[name] = self._class_of(entry)
+                registered[name] = self._class_of(entry)
             except (ImportError, TypeError) as error:
                 checks.warn(str(error))
-        return found
+        return registered
 
     def register(self, name: str, kind: type) -> None:
         """Add a class; refuse names that are taken or malformed, and classes not derived from the base."""
         self._check_name(name)
         self._check_class(kind, name)
         before = self._registered.get(name)
-        taken = dict(self._theirs()).keys() | self.own.keys()
+        names = dict(self._entry_points()).keys() | self.places.keys()
         if before is not None and (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
-            taken |= {name}  # only another class is refused: a notebook cell may register its class twice
-        if name in taken:
-            raise ValueError(f"name {name!r} is taken by another {self.what}; choose another name.")
+            names |= {name}  # only another class is refused: a notebook cell may register its class twice
+        if name in names:
+            raise ValueError(f"name {name!r} is taken by another {self.noun}; choose another name.")
         self._registered[name] = kind
 
-    def _theirs(self) -> Iterator[tuple[str, Any]]:
+    def _entry_points(self) -> Iterator[tuple[str, Any]]:
         """Yield the names and entry points of other packages; warn about each one left out."""
         from importlib.metadata import entry_points
 
         from gpuens.runtime import checks
 
-        seen = self.own | dict.fromkeys(self._registered, "")
-        for entry in entry_points(group=f"gpuens.{self.what}s"):
-            if seen.get(entry.name) == entry.value:  # the package is installed twice
+        places = self.places | dict.fromkeys(self._registered, "")
+        for entry in entry_points(group=f"gpuens.{self.noun}s"):
+            if places.get(entry.name) == entry.value:  # the package is installed twice
                 continue
             try:
                 self._check_name(entry.name)
-                if entry.name in seen:
-                    raise ValueError(f"there is another {self.what} of that name.")
+                if entry.name in places:
+                    raise ValueError(f"there is another {self.noun} of that name.")
             except ValueError as error:
                 checks.warn(f"{_describe(entry)} is left out: {error}")
                 continue
-            seen[entry.name] = entry.value
+            places[entry.name] = entry.value
             yield entry.name, entry
 
     def _class_of(self, entry: Any) -> type:
@@ -115,7 +115,7 @@ class Registry:
         base = _import(self.base)
         if not (isinstance(kind, type) and issubclass(kind, base)):
             raise TypeError(
-                f"{self.what} {name!r} must be a class derived from {self.base.replace(':', '.')}, not "
+                f"{self.noun} {name!r} must be a class derived from {self.base.replace(':', '.')}, not "
                 f"{checks.shown(kind)}."
             )
 

@@ -43,13 +43,13 @@ def takes_rng(function: Function) -> Function:
             rng = kwargs.pop("rng")
             if "random_state" in kwargs or "random_state" in signature(function).bind_partial(*args).arguments:
                 raise TypeError("rng and random_state are two names of one argument; pass one of them.")
-            kwargs["random_state"] = _checked(rng)
+            kwargs["random_state"] = _check_rng(rng)
         return function(*args, **kwargs)
 
     return with_one_seed  # type: ignore[return-value]
 
 
-def _checked(rng: Any) -> Any:
+def _check_rng(rng: Any) -> Any:
     """Return ``rng`` as a value of ``random_state``, or refuse it; a sequence of integers is a SeedSequence."""
     import numpy as np  # `import gpuens` does without
 

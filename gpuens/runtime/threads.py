@@ -120,13 +120,13 @@ class _Follower(MetaPathFinder):
             self.searches = False
         if spec is None or spec.loader is None:
             return spec
-        usual = spec.loader
+        loader = spec.loader
 
         def exec_module(module: ModuleType) -> None:
-            usual.exec_module(module)
+            loader.exec_module(module)
             _register(module, self.load)
 
-        spec.loader = copy(usual)  # the loader of a zip file is that of other modules, too
+        spec.loader = copy(loader)  # the loader of a zip file is that of other modules, too
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 

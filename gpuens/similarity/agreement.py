@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.scores import agreement_of
+from gpuens.contingency.scores import row_agreement
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.similarity.base import Features, Measure, check_cluster_memory, weights_of_clusters
@@ -73,7 +73,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     [1.0, 0.25, 0.25]
     """
     rows, beta = as_rows(ens, device), checks.check_between(beta, "beta", 0, 9)
-    agreement = agreement_of(rows, "max")
+    agreement = row_agreement(rows, "max").matrix()
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
     if not largest > 0:  # there is a single clustering, or no two clusterings agree

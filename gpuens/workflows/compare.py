@@ -81,7 +81,7 @@ class Comparison:
 
         names = [row["method"] for row in self.rows]
         answers = encode([self.labels[name] for name in names], names)
-        return pd.DataFrame(score_pairs(answers, nmi_of), names, names)
+        return pd.DataFrame(score_pairs(answers, nmi_of).matrix(), names, names)
 
     def __repr__(self) -> str:
         first = self.rows[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.scores import agreements_of
+from gpuens.contingency.scores import row_agreement
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import equal_clusterings, find_odd_columns
 from gpuens.labels.rows import Rows
@@ -164,8 +164,8 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
     n_clusters = np.diff(ensemble.offsets)
     odd = find_odd_columns(ensemble.codes, n_clusters, ensemble.names)
     same = equal_clusterings(rows.ensemble.codes, n_clusters)
-    scores = agreements_of(rows)
-    n_others = scores.known() - 1.0  # without the clustering itself, with which its score is 1
+    scores = row_agreement(rows)
+    n_others = scores.n_comparable() - 1.0  # without the clustering itself, with which its score is 1
     mean = (scores.sums(np.ones(len(n_clusters))) - 1.0) / np.maximum(n_others, 1.0)
     return [
         {

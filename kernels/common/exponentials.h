@@ -38,15 +38,15 @@ BOTH f64 series(f64 y) {
 // 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64. The power is
 // set to 0 by a mask of its bits: from a choice of two results, compilers make a branch, and then no vectors.
 BOTH f64 power_of_two(f64 x) {
-    i32 whole = rounded(x);
-    f64 y = (x - whole) * 0.6931471805599453;
+    i32 exponent = rounded(x);
+    f64 y = (x - exponent) * 0.6931471805599453;
     f64 sum = series(y) * y + 1.0;
     sum = sum * y + 1.0;
     union {
         u64 bits;
         f64 value;
     } power;
-    power.bits = (u64)(1023 + (i64)whole) << 52 & (0 - (u64)(x >= -64.0));
+    power.bits = (u64)(1023 + (i64)exponent) << 52 & (0 - (u64)(x >= -64.0));
     return sum * power.value;
 }
 
@@ -57,10 +57,10 @@ BOTH f64 logarithm(f64 x) {
         f64 value;
         u64 bits;
     } number;
-    bool small = x < 2.2250738585072014e-308;  // no normal number
+    bool small = x < 2.2250738585072014e-308;  // subnormal
     number.value = small ? x * 18014398509481984.0 : x;
     i32 e = (i32)(number.bits >> 52) - (small ? 1076 : 1022);
-    number.bits = (number.bits & 0xfffffffffffffull) | 0x3fe0000000000000ull;  // from 1/2 to 1
+    number.bits = (number.bits & 0xfffffffffffffull) | 0x3fe0000000000000ull;  // fraction in [1/2, 1)
     f64 m = number.value;
     if (m < 0.7071067811865476) {
         m *= 2.0;

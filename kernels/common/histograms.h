@@ -28,13 +28,13 @@ BOTH Weight shared_total(const Histograms& of, const Weight* weights, i64 a, i64
     bool leap = of.length[b] > 8 * of.length[a];
     Weight total = 0;
     for (; i < end_a && j < end_b; ++i) {
-        i32 wanted = clusters[i];
+        i32 cluster = clusters[i];
         if (leap)
-            j = first_from(clusters, j, end_b, wanted);
+            j = first_from(clusters, j, end_b, cluster);
         else
-            while (j < end_b && clusters[j] < wanted) ++j;
-        if (j < end_b && clusters[j] == wanted) {
-            total += weights[wanted] * (Weight)((i64)of.counts[i] * (i64)of.counts[j]);
+            while (j < end_b && clusters[j] < cluster) ++j;
+        if (j < end_b && clusters[j] == cluster) {
+            total += weights[cluster] * (Weight)((i64)of.counts[i] * (i64)of.counts[j]);
             ++j;
         }
     }
@@ -61,8 +61,8 @@ BOTH f64 similarity_of(const Histograms& of, const Weighting<Weight>& by, i64 a,
         b = c;
     }
     if (by.n_columns && !by.n_clusterings) {
-        Weight both = shared_total(of, by.weights + by.n_columns, a, b);
-        return both > 0 ? (f64)shared_total(of, by.weights, a, b) / (f64)both : 0.0;
+        Weight denominator = shared_total(of, by.weights + by.n_columns, a, b);
+        return denominator > 0 ? (f64)shared_total(of, by.weights, a, b) / (f64)denominator : 0.0;
     }
     f64 pairs = (f64)(of.size[a] * of.size[b] * by.n_clusterings);
     if (!by.n_columns) return (f64)shared_total(of, by.weights, a, b) / pairs;

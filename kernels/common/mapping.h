@@ -1,7 +1,7 @@
 // Mapping coefficients of an object from its reference set (gpuens/similarity/mapping.py; ECRMC, eqs 6, 10, 11).
 
 // The weight of a reference at a distance, of n whose distances have the sum `far`.
-BOTH f64 reference_weight(f64 distance, f64 far, i64 n) { return far > 0.0 && n > 1 ? 1.0 - distance / far : 1.0; }
+BOTH f64 reference_weight(f64 distance, f64 total_distance, i64 n) { return total_distance > 0.0 && n > 1 ? 1.0 - distance / total_distance : 1.0; }
 
 // The shares of a reference set in the clusters of one clustering, clusters ascending. There is room for all of them.
 struct Shares {

@@ -1,14 +1,14 @@
-// One object's part of the first two derivatives of the log pseudo-likelihood of a Potts model (kernels/potts.cu), from its
+// The part of one object in the first two derivatives of the log pseudo-likelihood of a Potts model (kernels/potts.cu), from its
 // memberships and the sums over its neighbours' memberships, `fields` (k,), which are overwritten; powers (k,) are scratch.
 struct Derivatives {
     f64 slope, curvature;
 };
 
 BOTH Derivatives derivatives_of(const f64* shares, f64* fields, f64* powers, i64 width, f64 beta) {
-    f64 most = fields[0], total = 0.0, first = 0.0, second = 0.0, agreement = 0.0;
-    for (i64 k = 1; k < width; ++k) most = fields[k] > most ? fields[k] : most;
+    f64 largest = fields[0], total = 0.0, first = 0.0, second = 0.0, agreement = 0.0;
+    for (i64 k = 1; k < width; ++k) largest = fields[k] > largest ? fields[k] : largest;
     for (i64 k = 0; k < width; ++k) {
-        fields[k] -= most;
+        fields[k] -= largest;
         powers[k] = power_of_two(beta * fields[k]);
     }
     for (i64 k = 0; k < width; ++k) {

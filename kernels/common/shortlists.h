@@ -1,14 +1,14 @@
 // Shortlists of regions between rounds of average linkage (cpu/linkage/rounds.h): nearest regions, and bounds of all others.
 
-constexpr i64 RETIRED = -1;  // in place of the nearest region, if a region has similarity 0 with every other region
-constexpr i64 UNKNOWN = -2;  // in place of the nearest region, while it is not known
+constexpr i64 RETIRED = -1;  // id of the nearest region of a region that has similarity 0 with every other
+constexpr i64 UNKNOWN = -2;  // id of the nearest region before it is computed
 
 // The counts of a round that the host reads, on a GPU: active regions, those whose list does not decide which region is nearest,
 // entries in histograms of active regions, pairs that merged in the last round (-1 before the first), merges, rounds, entries of the
 // arena in use, label comparisons, and searches.
 #define COUNTS ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED
 
-// All regions outside a list come after this pair in the total order. A tie of 0 excludes no region as similar as the bound.
+// A pair before which no region outside the list comes in the total order. A tie of 0 excludes no region as similar as the bound.
 struct Bound {
     f64 similarity;
     u64 tie;

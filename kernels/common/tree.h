@@ -37,8 +37,8 @@ struct CATree {
         while (n < n_des) {
             i64 largest = 0;
             for (i64 i = 1; i < n; ++i) {
-                i32 more = radii[members[i]] - radii[members[largest]];
-                if (more > 0 || (more == 0 && first_leaf[members[i]] < first_leaf[members[largest]])) largest = i;
+                i32 excess = radii[members[i]] - radii[members[largest]];
+                if (excess > 0 || (excess == 0 && first_leaf[members[i]] < first_leaf[members[largest]])) largest = i;
             }
             i64 wide = members[largest];
             if (wide < n_rows) break;
@@ -54,14 +54,14 @@ struct CATree {
         i64 at = root;
         while (kept[at] != 2) {
             i64 nearest = -1;
-            i32 least = 0;
+            i32 smallest = 0;
             for (i64 c = first_child(at); c < end_of_children(at); ++c) {
                 i64 child = children[c];
                 if (kept[child] == 0) continue;
                 i32 apart = hamming(leaf, representatives[child]);
-                if (nearest < 0 || apart < least) {
+                if (nearest < 0 || apart < smallest) {
                     nearest = child;
-                    least = apart;
+                    smallest = apart;
                 }
             }
             at = nearest;

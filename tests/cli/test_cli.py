@@ -198,7 +198,7 @@ def test_every_parameter_of_every_method_is_an_option_of_its_own_and_explained()
         own = cli.options.flags(kind)
         assert [option.name for option in own.values()] == list(inspect.signature(kind).parameters)
         assert own.keys() & parser._option_string_actions.keys() == own.keys() & shared
-        assert all(option.said or option.meaning for option in own.values())
+        assert all(option.type_text or option.meaning for option in own.values())
 
 
 def test_methods_are_listed_and_their_options_told(folder, call):

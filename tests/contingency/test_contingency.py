@@ -17,7 +17,7 @@ from gpuens.labels.codes import cast_codes
 from gpuens.labels.rows import Rows
 from gpuens.runtime.native import cpu
 
-SCANNED = 16  # counts that are looked at in the time that it takes to sort one: kernels/cpu/intersections.cpp
+SCANNED = 16  # counts scanned in the time of sorting one number: kernels/cpu/contingency/intersections.cpp
 
 SHAPES = [  # number of objects, numbers of clusters of the clusterings, share of missing labels
     (40, (3, 4, 2), 0.0),

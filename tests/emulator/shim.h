@@ -130,7 +130,7 @@ static unsigned n_threads, n_waiting, n_finished;
 static unsigned n_arrived;  // number of threads that have arrived at the block's barrier
 static Place barrier;
 static bool mixed;  // whether some threads have arrived at another barrier
-static unsigned in_warp[most_threads / warpSize];  // for each warp, the lanes that wait for other lanes
+static unsigned in_warp[most_threads / warpSize];  // lanes of each warp that wait for other lanes
 
 static char* dynamic_shared;
 static bool failed;

@@ -45,8 +45,8 @@ STRANGERS = [
 ]
 
 ONLY_IN = {
-    "cupy": "runtime.device",
-    "cupyx": "runtime.device",
+    "cupy": "runtime.gpu",
+    "cupyx": "runtime.gpu",
     "dask": "distributed",
     "distributed": "distributed",
     "igraph": "generate.leiden_partition",

@@ -260,6 +260,16 @@ def test_examples_are_in_one_group_each(pages):
     assert {*examples, *pages.GROUPS["panels"]} <= {path.stem for path in DOCS.glob("examples/*.py")}
 
 
+def test_the_glossary_has_the_words_of_report_pages(pages):
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    made = pages.with_words_of_reports(text)
+    words = [line for line in made.split("```")[1].splitlines()[1:] if line and line[0] != " "]
+    assert words == sorted({*words, *pages.WORDS}, key=str.lower)
+    assert [word for word in pages.WORDS if f"\n{word}\n" in text] == ["S"]  # on the site, a similarity
+    assert "{term}`C <C>`" in made
+    assert "<PAC>" not in pages.with_links("PAC", pages.WORDS["PAC"])
+
+
 def test_a_thumbnail_is_one_panel(pages, tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
     from matplotlib.image import imread

@@ -192,7 +192,7 @@ def test_a_member_is_as_sure_as_a_new_object_beside_the_others():
     others = np.delete(np.arange(40), 17)
     beside = ge.evidence.Evidence(labels[others], est.labels_[others])
     rows = ge.Rows(beside._rows.ensemble.encoded(labels[[17]]))
-    found = beside.of_new(rows, est.labels_[[17]], [0]).objects
+    found = beside.describe_new(rows, est.labels_[[17]], [0]).objects
     np.testing.assert_allclose(found.item_consensus, own.item_consensus[17])
     np.testing.assert_allclose(found.margin, own.margin[17])
 

@@ -92,29 +92,31 @@ class Fault(NamedTuple):
 
 FAULTS = {
     "out of bounds": Fault(
-        "asan", "heap-buffer-overflow", "rows.cpp", "for (; i < stop; ++i) pack_one", "for (; i <= stop; ++i) pack_one",
+        "asan", "heap-buffer-overflow", "labels/rows.cpp",
+        "for (; i < stop; ++i) pack_one", "for (; i <= stop; ++i) pack_one",
         "pack_rows(codes, np.full(20, 31))",
     ),
     "signed overflow": Fault(
-        "asan", "signed integer overflow", "label_space.cpp", "+= weights[g];", "+= weights[g] * 0x7fffffffffffffff;",
+        "asan", "signed integer overflow", "labels/label_space.cpp",
+        "+= weights[g];", "+= weights[g] * 0x7fffffffffffffff;",
         "cpu.label_histograms(codes.T, offsets, np.full(n, 2), np.zeros(n, int), np.zeros((600, 1), int))",
     ),
     "leak": Fault(
-        "asan", "detected memory leaks", "words.cpp", "std::vector<Run> left{{0, order.size, 0}};",
+        "asan", "detected memory leaks", "labels/words.cpp", "std::vector<Run> left{{0, order.size, 0}};",
         "auto& left = *new std::vector<Run>{{0, order.size, 0}};",
         "cpu.lexicographic(np.zeros((1, n), np.uint64), np.empty(n, int), np.empty(n, bool))",
     ),
     "table of few cells without bits": Fault(
-        "asan", "intersections.cpp", "intersections.cpp",
+        "asan", "intersections.cpp", "contingency/intersections.cpp",
         "few && marked.both(i, j)", "few && !weights && marked.bits.rows",
         "tables_of_seeds(60)",
     ),
     "memory that nobody has written": Fault(
-        "asan", "results differ", "products.cpp", "std::fill(own, own + n, 0.0);", "",
+        "asan", "results differ", "labels/products.cpp", "std::fill(own, own + n, 0.0);", "",
         "row_sums(codes, offsets, np.ones(600))",
     ),
     "race": Fault(
-        "tsan", "data race", "products.cpp", "into.data + offsets[m]);", "into.data + offsets[0]);",
+        "tsan", "data race", "labels/products.cpp", "into.data + offsets[m]);", "into.data + offsets[0]);",
         "cluster_sums(codes, offsets, np.ones(n))",
     ),
 }  # fmt: skip

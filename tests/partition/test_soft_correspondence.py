@@ -147,7 +147,7 @@ def test_blocks_of_rows_do_not_matter(clusterings, products, where, step_bytes, 
 
 def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
     rows, _ = of_rows(clusterings)
-    sizes("runtime.device", HAND_OVER=1)
+    sizes("runtime.parallel", WAKE_NS=1)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)

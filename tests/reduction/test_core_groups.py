@@ -12,7 +12,10 @@ from gpuens.reduction.core_groups import pack_rows
 from gpuens.reduction.words import distinct_rows, lexicographic, lexicographic_on_gpu
 from gpuens.runtime.device import to_host
 
-FIRST, SEEN = 2**12, 1 / 16  # slots of the first table, and rows seen before it is given up: kernels/cpu/words.cpp
+FIRST, SEEN = (
+    2**12,
+    1 / 16,
+)  # slots of the first table, share of rows hashed first: kernels/cpu/labels/words.cpp
 
 
 def test_groups_are_the_distinct_rows_in_order(any_labels, where):

@@ -251,8 +251,8 @@ def test_a_child_that_was_forked_while_threads_were_in_native_calls_ends():
 def test_a_child_that_was_forked_while_blas_is_being_limited_ends():
     code = """
     import os, signal
-    from gpuens.runtime import device
-    with device._one_blas_thread.lock:
+    from gpuens.runtime import device, parallel
+    with parallel._one_blas_thread.lock:
         child = os.fork()
         if not child:
             signal.alarm(20)

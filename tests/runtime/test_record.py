@@ -39,7 +39,7 @@ def test_the_machine_and_the_versions():
 def test_a_clock_has_the_seconds_of_each_phase_and_of_all():
     clock = record.Clock()
     told = []
-    clock._told = lambda name, seconds: told.append((name, seconds))
+    clock._report = lambda name, seconds: told.append((name, seconds))
     time.sleep(0.03)
     with clock.phase("first"):
         with clock.phase("within"):

@@ -26,6 +26,12 @@ INHERITED = getattr(sys.flags, "thread_inherit_context", False)
 # --- the number of threads --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["²", "٣", "0", "-1", "1.5", "two", " 2", "9" * 5000])
+def test_numbers_of_threads_that_are_none(text, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", text)
+    refused(device.n_threads, ValueError, "GPUENS_THREADS", "from 1 to 9999")
+
+
 @pytest.fixture
 def eight(monkeypatch):
     """Eight processors, and no setting."""

@@ -1,8 +1,8 @@
 #include "evidence/primitives.h"
 
-#include "arguments.h"
-#include "bindings.h"
-#include "parallel.h"
+#include "runtime/arguments.h"
+#include "runtime/bindings.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 

@@ -1,6 +1,6 @@
 // Pairs of objects that the merges of a tree bring together.
 #include "evidence/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 

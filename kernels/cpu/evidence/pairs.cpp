@@ -4,7 +4,7 @@
 // rows of the table finds the bins of 64 pairs at a time.
 #include "evidence/primitives.h"
 #include "linkage/comparisons.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <mutex>
 
@@ -70,8 +70,8 @@ public:
     }
 
     Count counted(i64 bin) const {
-        const Count* own = bins.data() + bin * TURNS;
-        return (own[0] + own[1]) + (own[2] + own[3]);
+        const Count* turns = bins.data() + bin * TURNS;
+        return (turns[0] + turns[1]) + (turns[2] + turns[3]);
     }
 
 private:
@@ -80,22 +80,22 @@ private:
         for (i64 m = 0; m < rows.columns; ++m) {
             i64 first = chunks.starts[m], missing = chunks.starts[m + 1] - 1;
             if (step > 0) {
-                Unit others[LANES] = {};
-                for (i64 j = 0; j < width; ++j) others[j] = first + rows[begin + j][m] == missing ? 0 : other;
+                Unit unequal[LANES] = {};
+                for (i64 j = 0; j < width; ++j) unequal[j] = first + rows[begin + j][m] == missing ? 0 : other;
                 for (i64 cluster = first; cluster < missing; ++cluster)
-                    std::copy(others, others + LANES, table.data() + cluster * LANES);
+                    std::copy(unequal, unequal + LANES, table.data() + cluster * LANES);
             }
             for (i64 j = 0; j < width; ++j)
-                if (i64 own = first + rows[begin + j][m]; own != missing) table[own * LANES + j] = equal;
+                if (i64 cluster_of_row = first + rows[begin + j][m]; cluster_of_row != missing) table[cluster_of_row * LANES + j] = equal;
         }
     }
 
     // The pairs of row j of the block and the rows up to itself.
     void add_within(const Sum* bin_of, i64 j) {
         const i64* sizes = counts.data + begin;
-        auto own = (Count)sizes[j];
-        bins[bin_of[j] * TURNS] += own * (own - 1) / 2;
-        for (i64 earlier = 0; earlier < j; ++earlier) bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * own;
+        auto n_objects = (Count)sizes[j];
+        bins[bin_of[j] * TURNS] += n_objects * (n_objects - 1) / 2;
+        for (i64 earlier = 0; earlier < j; ++earlier) bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * n_objects;
     }
 
     // The pairs of a row and all rows of the block, which is whole: others have no later rows.
@@ -152,7 +152,7 @@ void drawn_histogram(Codes<Matrix> codes, Vector<const i64> first, Vector<const 
     Histogram histogram({counted.data, 1, counted.size});
     std::visit([&]<typename Code>(Matrix<const Code> of) {
         in_threads(first.size, (f64)of.rows * DRAWN_NS, [&](Ranges& ranges) {
-            std::vector<i64> found(counted.size);
+            std::vector<i64> counts(counted.size);
             std::vector<u32> bin_of(DRAWN);
             while (Range range = ranges.next())
                 for (i64 begin = range.start; begin < range.stop; begin += DRAWN) {
@@ -166,9 +166,9 @@ void drawn_histogram(Codes<Matrix> codes, Vector<const i64> first, Vector<const 
                             bin_of[i] += both ? (u32)(step + (a == b)) : 0;
                         }
                     }
-                    for (i64 i = 0; i < n; ++i) ++found[bin_of[i]];
+                    for (i64 i = 0; i < n; ++i) ++counts[bin_of[i]];
                 }
-            histogram.add([&](i64 bin) { return found[bin]; });
+            histogram.add([&](i64 bin) { return counts[bin]; });
         });
     }, codes);
 }

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 
@@ -17,7 +17,7 @@ void pairs_merged(Vector<const i64> kept, Vector<const i64> absorbed, Vector<con
 void pair_histogram(Matrix<const u32> rows, std::tuple<Vector<const i64>, Vector<const i64>> parts,
                     Vector<const i64> counts, std::tuple<i64, i64> turns, i64 step, Matrix<i64> counted);
 
-// The same for pairs of rows first[i] and second[i] of codes (M, G), each counted once.
+// Counts of the pairs of rows first[i] and second[i] of codes (M, G), each once, into the bins of pairs.cpp.
 void drawn_histogram(Codes<Matrix> codes, Vector<const i64> first, Vector<const i64> second, i64 step,
                      Vector<i64> counted);
 

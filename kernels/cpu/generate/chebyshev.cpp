@@ -1,8 +1,8 @@
 // Chebyshev polynomials of a matrix that is mostly zeros (gpuens/generate/directions.py).
 #include "generate/primitives.h"
-#include "lanes.h"
-#include "least.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/least.h"
+#include "runtime/parallel.h"
 
 #include <vector>
 

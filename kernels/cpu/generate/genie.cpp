@@ -2,7 +2,7 @@
 // the sizes are too unequal.
 #include "generate/landmarks.h"
 #include "generate/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <numeric>
 #include <vector>
@@ -32,9 +32,9 @@ std::vector<Edge> spanning_tree(Matrix<const f32> points) {
         inside[newest] = least[newest] = FAR;
         squared_distances(points[newest], {memory.data(), d, lanes}, apart.data());
         for (i64 i = 0; i < lanes; ++i) {
-            f32 own = apart[i] + inside[i];
-            towards[i] = own < least[i] ? (i32)newest : towards[i];
-            least[i] = own < least[i] ? own : least[i];
+            f32 distance = apart[i] + inside[i];
+            towards[i] = distance < least[i] ? (i32)newest : towards[i];
+            least[i] = distance < least[i] ? distance : least[i];
         }
         i64 nearest = least_of(least.data(), lanes);
         edges.push_back({towards[nearest], nearest, least[nearest]});
@@ -99,7 +99,7 @@ void genie(Matrix<const f32> points, Vector<const i64> sizes, i64 n_clusters, f6
             while (merged[e] || smaller() > left.smallest()) ++e;
         merged[e] = true;
         i64 kept = cluster[edges[e].a], absorbed = cluster[edges[e].b];
-        for (i64& own : cluster) own = own == absorbed ? kept : own;
+        for (i64& name : cluster) name = name == absorbed ? kept : name;
         left.merge(size[kept], size[absorbed]);
         size[kept] += size[absorbed];
     }

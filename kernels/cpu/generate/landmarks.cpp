@@ -2,7 +2,7 @@
 #include "generate/landmarks.h"
 
 #include "generate/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <numeric>
 #include <vector>
@@ -48,15 +48,15 @@ struct Products {
     std::vector<f64> weights = std::vector<f64>(ids.columns);
 
     void add(i64 i, i64 start, i64 stop) {
-        const Code* own = ids[i];
+        const Code* neighbors = ids[i];
         i64 n = ids.columns;
-        if (std::none_of(own, own + n, [&](i64 a) { return start <= a && a < stop; })) return;
+        if (std::none_of(neighbors, neighbors + n, [&](i64 a) { return start <= a && a < stop; })) return;
         f64 largest = edges.write(squares[i], n, weights.data()), total = 0.0;
         for (f64 weight : weights) total += weight;
         for (i64 s = 0; s < n; ++s) {
-            if (own[s] < start || own[s] >= stop) continue;
-            f64 of_object = largest * weights[s] / total, *row = products[own[s]];
-            for (i64 t = 0; t < n; ++t) row[own[t]] += of_object * weights[t];
+            if (neighbors[s] < start || neighbors[s] >= stop) continue;
+            f64 of_object = largest * weights[s] / total, *row = products[neighbors[s]];
+            for (i64 t = 0; t < n; ++t) row[neighbors[t]] += of_object * weights[t];
         }
     }
 };
@@ -76,14 +76,14 @@ void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> 
         while (Range range = ranges.next())
             for (i64 b = range.start; b < range.stop; ++b) {
                 if (sorted.begins[b] == sorted.begins[b + 1]) continue;
-                const i64* own = listed.data + list_begins[b];
-                Matrix<const f32> turned = list.fill(landmarks, own, list_begins[b + 1] - list_begins[b]);
+                const i64* candidates = listed.data + list_begins[b];
+                Matrix<const f32> turned = list.fill(landmarks, candidates, list_begins[b + 1] - list_begins[b]);
                 apart.resize(turned.columns);
                 for (i64 at = sorted.begins[b]; at < sorted.begins[b + 1]; ++at) {
                     if (at % BETWEEN_LOOKS == 0) look();
                     i64 i = sorted.order[at];
                     squared_distances(points[i], turned, apart.data());
-                    take_nearest(apart.data(), turned.columns, own, ids.columns, ids[i], squares[i]);
+                    take_nearest(apart.data(), turned.columns, candidates, ids.columns, ids[i], squares[i]);
                 }
             }
     });
@@ -92,11 +92,11 @@ void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> 
 void landmark_products(Codes<Matrix> ids, Matrix<const f32> squares, f64 sigma, i64 n_ranges, Matrix<f64> products) {
     std::visit([&]<typename Code>(Matrix<const Code> of) {
         over_ranges(n_ranges, 1e9, [&](i64 first, i64 last) {
-            Products<Code> own{of, squares, EdgeWeights(sigma), products};
+            Products<Code> part{of, squares, EdgeWeights(sigma), products};
             i64 start = products.rows * first / n_ranges, stop = products.rows * last / n_ranges;
             for (i64 i = 0; i < of.rows; ++i) {
                 if (i % BETWEEN_LOOKS == 0) look();
-                own.add(i, start, stop);
+                part.add(i, start, stop);
             }
         });
     }, ids);

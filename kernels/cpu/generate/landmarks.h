@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "arrays.h"
-#include "lanes.h"
+#include "runtime/arrays.h"
+#include "runtime/lanes.h"
 
 namespace gpuens {
 
@@ -19,12 +19,12 @@ inline i64 filled_up(i64 n) { return (n + LISTED_AT_ONCE - 1) / LISTED_AT_ONCE *
 template <int N_VECTORS>
 [[gnu::always_inline]] inline void some_distances(const f32* point, Matrix<const f32> turned, i64 first, f32* apart) {
     constexpr int WIDE = VECTOR_BYTES / sizeof(f32);
-    using Some = Native<f32, WIDE>;
-    Some sums[N_VECTORS] = {};
+    using Pack = Native<f32, WIDE>;
+    Pack sums[N_VECTORS] = {};
     i64 d = turned.rows, step = turned.columns, j = 0;
     const f32* column = turned.data + first;
     auto apart_by = [&](i64 feature, int v) {
-        return point[feature] - loaded<Some>(column + feature * step + v * WIDE);
+        return point[feature] - loaded<Pack>(column + feature * step + v * WIDE);
     };
     for (; j + 4 <= d; j += 4)
 #pragma GCC unroll 4
@@ -33,7 +33,7 @@ template <int N_VECTORS>
     for (; j < d; ++j)
 #pragma GCC unroll 4
         for (int v = 0; v < N_VECTORS; ++v) {
-            Some e = apart_by(j, v);
+            Pack e = apart_by(j, v);
             sums[v] += e * e;
         }
     std::memcpy(apart + first, sums, sizeof sums);
@@ -50,9 +50,9 @@ inline void squared_distances(const f32* point, Matrix<const f32> turned, f32* a
 // The place of the least of n distances; of equal ones, the first. The bits of numbers >= 0 are ordered like them, and
 // behind them is room for the place.
 inline i64 least_of(const f32* apart, i64 n) {
-    i64 least = std::numeric_limits<i64>::max();
-    for (i64 c = 0; c < n; ++c) least = std::min(least, (i64)std::bit_cast<i32>(apart[c]) << 32 | c);
-    return least & ~0u;
+    i64 smallest = std::numeric_limits<i64>::max();
+    for (i64 c = 0; c < n; ++c) smallest = std::min(smallest, (i64)std::bit_cast<i32>(apart[c]) << 32 | c);
+    return smallest & ~0u;
 }
 
 // Write the nearest of n listed landmarks, nearest first; their distances are lost.
@@ -74,9 +74,9 @@ struct EdgeWeights {
 
     // Write the quotients; return the largest weight.
     f64 write(const f32* squares, i64 n, f64* weights) const {
-        f64 least = squares[0];
-        for (i64 s = 0; s < n; ++s) weights[s] = exponential((least - squares[s]) * half);
-        return exponential(-least * half);
+        f64 smallest = squares[0];
+        for (i64 s = 0; s < n; ++s) weights[s] = exponential((smallest - squares[s]) * half);
+        return exponential(-smallest * half);
     }
 };
 

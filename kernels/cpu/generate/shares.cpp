@@ -1,8 +1,8 @@
 // Points that are weighted sums of a few rows of a table, and are not stored (gpuens/generate/shares.py).
 #include "generate/landmarks.h"
 #include "generate/primitives.h"
-#include "least.h"
-#include "parallel.h"
+#include "runtime/least.h"
+#include "runtime/parallel.h"
 
 #include <vector>
 
@@ -26,30 +26,30 @@ public:
         f64 largest[POINTS] = {}, length[POINTS] = {};
         i64 n = ids.columns, d = rows.columns;
         for (i64 p = 0; p < n_objects; ++p) {
-            const Code* own = ids[first + p];
+            const Code* neighbors = ids[first + p];
             f64* term = terms.data() + p * n;
             edges.write(squares[first + p], n, term);
             for (i64 s = 0; s < n; ++s) {
-                term[s] *= reach[own[s]];
+                term[s] *= reach[neighbors[s]];
                 largest[p] = std::max(largest[p], term[s]);
             }
-            add_rows(own, term, points.data() + p * d);
+            add_rows(neighbors, term, points.data() + p * d);
         }
         for (i64 j = 0; j < d; ++j)
             for (i64 p = 0; p < n_objects; ++p) length[p] += points[p * d + j] * points[p * d + j];
         for (i64 p = 0; p < n_objects; ++p) {
-            f64 own = std::sqrt(length[p]);
-            bool there = own > VANISHES * largest[p];
-            for (i64 s = 0; s < n; ++s) squares[first + p][s] = there ? (f32)(terms[p * n + s] / own) : 0.0f;
+            f64 norm = std::sqrt(length[p]);
+            bool is_direction = norm > VANISHES * largest[p];
+            for (i64 s = 0; s < n; ++s) squares[first + p][s] = is_direction ? (f32)(terms[p * n + s] / norm) : 0.0f;
         }
     }
 
 private:
-    void add_rows(const Code* own, const f64* term, f64* point) const {
+    void add_rows(const Code* neighbors, const f64* term, f64* point) const {
         i64 d = rows.columns;
         std::fill(point, point + d, 0.0);
         for (i64 s = 0; s < ids.columns; ++s) {
-            const f64* row = rows[own[s]];
+            const f64* row = rows[neighbors[s]];
             f64 weight = term[s];
 #pragma GCC ivdep
             for (i64 j = 0; j < d; ++j) point[j] += weight * row[j];
@@ -66,7 +66,7 @@ private:
 // The center with the largest score sum_s shares[s] towards[ids[s]] + lift; the least of the negative scores.
 template <int WIDE, typename Code>
 struct Search {
-    using Some = Native<f64, WIDE>;
+    using Pack = Native<f64, WIDE>;
     Matrix<const Code> ids;
     Matrix<const f32> shares;
     Matrix<const f64> towards;
@@ -75,17 +75,17 @@ struct Search {
     i64 nearest(i64 i) const {
         i64 center;
         f64 score;
-        Least<WIDE> least;
+        Least<WIDE> minimum;
         in_groups(Least<WIDE>::n_vectors(lift.size), [&]<int N>(i64 first) __attribute__((always_inline)) {
-            add<N>(i, first, least);
+            add<N>(i, first, minimum);
         });
-        least.write(score, center);
+        minimum.write(score, center);
         return center;
     }
 
     template <int N>
-    [[gnu::always_inline]] inline void add(i64 i, i64 first, Least<WIDE>& least) const {
-        Some sums[N] = {};
+    [[gnu::always_inline]] inline void add(i64 i, i64 first, Least<WIDE>& minimum) const {
+        Pack sums[N] = {};
         i64 begins[N];
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) begins[v] = Least<WIDE>::begin(first + v, lift.size);
@@ -93,10 +93,10 @@ struct Search {
             const f64* row = towards[ids[i][s]];
             f64 share = shares[i][s];
 #pragma GCC unroll 4
-            for (int v = 0; v < N; ++v) sums[v] += share * loaded<Some>(row + begins[v]);
+            for (int v = 0; v < N; ++v) sums[v] += share * loaded<Pack>(row + begins[v]);
         }
 #pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) least.add(-(sums[v] + loaded<Some>(lift.data + begins[v])), begins[v]);
+        for (int v = 0; v < N; ++v) minimum.add(-(sums[v] + loaded<Pack>(lift.data + begins[v])), begins[v]);
     }
 };
 
@@ -131,16 +131,16 @@ i64 nearest_by_shares(Codes<Matrix> ids, Matrix<const f32> shares, Matrix<const 
             f64 nanoseconds = (f64)chunk * (f64)(of.columns * (2 + k / 8));
             over_ranges(n_chunks, nanoseconds, [&](i64 start, i64 stop) {
                 for (i64 c = start; c < stop; ++c) {
-                    Sums& own = of_chunks[c];
-                    own.shares.resize(k * p);
-                    own.sizes.resize(k);
+                    Sums& chunk_sums = of_chunks[c];
+                    chunk_sums.shares.resize(k * p);
+                    chunk_sums.sizes.resize(k);
                     for (i64 i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
                         if (i % BETWEEN_LOOKS == 0) look();
                         i64 center = search.nearest(i);
-                        own.n_changed += labels[i] != center;
+                        chunk_sums.n_changed += labels[i] != center;
                         labels[i] = center;
-                        ++own.sizes[center];
-                        f64* into = own.shares.data() + center * p;
+                        ++chunk_sums.sizes[center];
+                        f64* into = chunk_sums.shares.data() + center * p;
                         for (i64 s = 0; s < of.columns; ++s) into[of[i][s]] += shares[i][s];
                     }
                 }
@@ -149,10 +149,10 @@ i64 nearest_by_shares(Codes<Matrix> ids, Matrix<const f32> shares, Matrix<const 
     }, ids);
     std::fill(sums.data, sums.data + k * p, 0.0);
     std::fill(sizes.begin(), sizes.end(), 0);
-    for (const Sums& own : of_chunks) {
-        for (i64 at = 0; at < k * p; ++at) sums.data[at] += own.shares[at];
-        for (i64 c = 0; c < k; ++c) sizes[c] += own.sizes[c];
-        n_changed += own.n_changed;
+    for (const Sums& chunk_sums : of_chunks) {
+        for (i64 at = 0; at < k * p; ++at) sums.data[at] += chunk_sums.shares[at];
+        for (i64 c = 0; c < k; ++c) sizes[c] += chunk_sums.sizes[c];
+        n_changed += chunk_sums.n_changed;
     }
     return n_changed;
 }

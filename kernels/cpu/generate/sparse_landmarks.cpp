@@ -2,7 +2,7 @@
 // object without stored features, and a difference for each stored one.
 #include "generate/landmarks.h"
 #include "generate/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <vector>
 
@@ -44,18 +44,18 @@ void nearest_of_stored(StoredPoints points, Lists lists, Vector<const i64> of, T
             while (Range range = ranges.next())
                 for (i64 i = range.start; i < range.stop; ++i) {
                     if (i % BETWEEN_LOOKS == 0) look();
-                    const i64* own = listed.data + list_begins[of[i]];
+                    const i64* candidates = listed.data + list_begins[of[i]];
                     i64 n = list_begins[of[i] + 1] - list_begins[of[i]];
-                    for (i64 c = 0; c < n; ++c) exact[c] = from_base[own[c]];
+                    for (i64 c = 0; c < n; ++c) exact[c] = from_base[candidates[c]];
                     for (i64 s = begins[i]; s < begins[i + 1]; ++s) {
-                        f64 x = values[s], b = base[features[s]], less = x - b, more = x + b, *sums = exact.data();
+                        f64 x = values[s], b = base[features[s]], difference = x - b, sum = x + b, *sums = exact.data();
                         const f32* column = columns[features[s]];
 #pragma GCC ivdep
-                        for (i64 c = 0; c < n; ++c) sums[c] += less * (more - 2.0 * column[own[c]]);
+                        for (i64 c = 0; c < n; ++c) sums[c] += difference * (sum - 2.0 * column[candidates[c]]);
                     }
                     // a negative squared distance is a rounding error
                     for (i64 c = 0; c < n; ++c) apart[c] = (f32)std::max(exact[c], 0.0);
-                    take_nearest(apart.data(), n, own, ids.columns, ids[i], squares[i]);
+                    take_nearest(apart.data(), n, candidates, ids.columns, ids[i], squares[i]);
                 }
         });
     }, all_features);

@@ -1,7 +1,7 @@
-#include "arguments.h"
-#include "bindings.h"
+#include "runtime/arguments.h"
+#include "runtime/bindings.h"
 #include "io/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 using namespace nb::literals;
 

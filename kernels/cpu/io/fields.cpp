@@ -1,6 +1,6 @@
 // The number of fields of each row of a text table (gpuens/io/fields.py), counted as pandas' parser does.
 #include "io/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <algorithm>
 
@@ -11,7 +11,8 @@ namespace {
 constexpr i64 NUL = -1, UNPAIRED = -2;  // numbers of fields of a row with a NUL byte, or a quotation that never ends
 constexpr i64 BETWEEN_LOOKS = 65'536;   // bytes
 
-enum class At { START, FIELD, QUOTES, AFTER_QUOTE };  // of a field, within it, within its quotes, behind them
+// Position of the reader: at the start of a field, within it, within its quotes, behind its quotes.
+enum class At { START, FIELD, QUOTES, AFTER_QUOTE };
 
 struct Reader {
     u8 separator;
@@ -45,14 +46,14 @@ std::tuple<i64, i64, i64> find_irregular_row(Vector<const u8> text, u8 separator
     i64 n = text.size;
     for (i64 start = 0; start < n; start += BETWEEN_LOOKS) {
         look();
-        Reader own = reader;  // in registers
+        Reader copy = reader;  // in registers
         for (i64 i = start; i < std::min(n, start + BETWEEN_LOOKS); ++i) {
             u8 byte = text[i];
-            if (byte == 0) return {own.line, NUL, own.rows};
+            if (byte == 0) return {copy.line, NUL, copy.rows};
             bool ends = byte == '\n' || (byte == '\r' && (i + 1 == n || text[i + 1] != '\n'));
-            if (!own.take(byte, ends)) return {own.begun, own.fields, own.rows};
+            if (!copy.take(byte, ends)) return {copy.begun, copy.fields, copy.rows};
         }
-        reader = own;
+        reader = copy;
     }
     if (reader.at == At::QUOTES) return {reader.begun, UNPAIRED, reader.rows};
     if (n && text[n - 1] != '\n' && text[n - 1] != '\r') {  // the last line has no newline at its end

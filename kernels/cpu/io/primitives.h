@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 

@@ -14,9 +14,9 @@
 #include <numeric>
 #include <vector>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 #include "kmeans/sums.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -39,11 +39,11 @@ void refill(Cloud& cloud, Matrix<const f64> centers, Matrix<f64> sums) {
     }
     std::vector<i64> farthest(cloud.n());
     std::iota(farthest.begin(), farthest.end(), 0);
-    i64 wanted = std::min((i64)empty.size(), cloud.n());
-    std::partial_sort(farthest.begin(), farthest.begin() + wanted, farthest.end(), [&](i64 x, i64 y) {
+    i64 n_refilled = std::min((i64)empty.size(), cloud.n());
+    std::partial_sort(farthest.begin(), farthest.begin() + n_refilled, farthest.end(), [&](i64 x, i64 y) {
         return squares[x] > squares[y] || (squares[x] == squares[y] && x < y);
     });
-    for (i64 i = 0; i < wanted && squares[farthest[i]] > NOTHING; ++i) {
+    for (i64 i = 0; i < n_refilled && squares[farthest[i]] > NOTHING; ++i) {
         i64 x = farthest[i], &label = cloud.labels()[x];
         f64 *from = sums[label], *to = sums[empty[i]], weight = cloud.weight(x);
         for (i64 j = 0; j < d; ++j) {

@@ -5,8 +5,8 @@
 // of products, and they are summed by fused multiplications and additions where the processor has them.
 #include "kmeans/lloyd.h"
 #include "kmeans/primitives.h"
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 
 #include <atomic>
 #include <cmath>
@@ -44,9 +44,9 @@ struct Centers {
         for (i64 c = 0; c < of.rows; ++c) {
             f64 square = 0.0;
             for (i64 j = 0; j < of.columns; ++j) {
-                f64 own = of[c][j] - mean[j];
-                around[c * of.columns + j] = (f32)own;
-                square += own * own;
+                f64 coordinate = of[c][j] - mean[j];
+                around[c * of.columns + j] = (f32)coordinate;
+                square += coordinate * coordinate;
             }
             lengths[c] = std::sqrt(square);
             half_square[c] = (f32)(lengths[c] * lengths[c] / 2);
@@ -59,7 +59,7 @@ struct Centers {
 class Scores {
     static constexpr int WIDE = VECTOR_BYTES / sizeof(f32);
     static constexpr int N_VECTORS = std::min(VECTORS / 8, (int)BLOCK / WIDE);  // compared at once, in registers
-    using Some = Native<f32, WIDE>;
+    using Pack = Native<f32, WIDE>;
     using Labels = Native<i32, WIDE>;
 
 public:
@@ -72,58 +72,58 @@ public:
     void compare(Matrix<const f32> around, i64 first, i64 n, const Centers& centers) {
         for (i64 j = 0; j < around.rows; ++j) std::copy_n(around[j] + first, n, turned.data() + j * BLOCK);
         for (i64 p = 0; p < n; p += N_VECTORS * WIDE) {
-            Found found;
+            BestTwo best_two;
             i64 c = 0;
-            for (; c + AT_ONCE <= centers.exact.rows; c += AT_ONCE) compare_with<AT_ONCE>(p, centers, c, found);
-            for (; c < centers.exact.rows; ++c) compare_with<1>(p, centers, c, found);
-            std::memcpy(best + p, found.best, sizeof found.best);
-            std::memcpy(second + p, found.second, sizeof found.second);
-            std::memcpy(label + p, found.label, sizeof found.label);
-            Some squares[N_VECTORS] = {};
+            for (; c + AT_ONCE <= centers.exact.rows; c += AT_ONCE) compare_with<AT_ONCE>(p, centers, c, best_two);
+            for (; c < centers.exact.rows; ++c) compare_with<1>(p, centers, c, best_two);
+            std::memcpy(best + p, best_two.best, sizeof best_two.best);
+            std::memcpy(second + p, best_two.second, sizeof best_two.second);
+            std::memcpy(label + p, best_two.label, sizeof best_two.label);
+            Pack squares[N_VECTORS] = {};
             for (i64 j = 0; j < around.rows; ++j)
                 for (int v = 0; v < N_VECTORS; ++v) {
-                    Some own = loaded<Some>(turned.data() + j * BLOCK + p + v * WIDE);
-                    squares[v] += own * own;
+                    Pack coordinates = loaded<Pack>(turned.data() + j * BLOCK + p + v * WIDE);
+                    squares[v] += coordinates * coordinates;
                 }
             std::memcpy(square + p, squares, sizeof squares);
         }
     }
 
 private:
-    struct Found {
-        Some best[N_VECTORS], second[N_VECTORS];
+    struct BestTwo {
+        Pack best[N_VECTORS], second[N_VECTORS];
         Labels label[N_VECTORS] = {};
 
-        Found() {
-            for (int v = 0; v < N_VECTORS; ++v) best[v] = second[v] = Some{} + INFINITE;
+        BestTwo() {
+            for (int v = 0; v < N_VECTORS; ++v) best[v] = second[v] = Pack{} + INFINITE;
         }
     };
 
     template <int CENTERS>
-    [[gnu::always_inline]] inline void compare_with(i64 p, const Centers& centers, i64 first, Found& found) {
-        Some product[CENTERS][N_VECTORS] = {};
+    [[gnu::always_inline]] inline void compare_with(i64 p, const Centers& centers, i64 first, BestTwo& best_two) {
+        Pack product[CENTERS][N_VECTORS] = {};
         i64 d = centers.exact.columns;
-        const f32 *own = centers.around.data() + first * d, *block = turned.data() + p;
+        const f32 *rows = centers.around.data() + first * d, *block = turned.data() + p;
         for (i64 j = 0; j < d; ++j) {
-            Some coordinate[N_VECTORS];
+            Pack coordinate[N_VECTORS];
 #pragma GCC unroll 4
-            for (int v = 0; v < N_VECTORS; ++v) coordinate[v] = loaded<Some>(block + j * BLOCK + v * WIDE);
+            for (int v = 0; v < N_VECTORS; ++v) coordinate[v] = loaded<Pack>(block + j * BLOCK + v * WIDE);
 #pragma GCC unroll 4
             for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
                 for (int v = 0; v < N_VECTORS; ++v)
-                    product[c][v] = plus_product(product[c][v], coordinate[v], own[c * d + j]);
+                    product[c][v] = plus_product(product[c][v], coordinate[v], rows[c * d + j]);
         }
 #pragma GCC unroll 4
         for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
             for (int v = 0; v < N_VECTORS; ++v) {
-                Some score = centers.half_square[first + c] - product[c][v], &best = found.best[v];
+                Pack score = centers.half_square[first + c] - product[c][v], &best = best_two.best[v];
                 Labels nearer = score < best;
-                Some higher = nearer ? best : score;
-                found.second[v] = higher < found.second[v] ? higher : found.second[v];
+                Pack higher = nearer ? best : score;
+                best_two.second[v] = higher < best_two.second[v] ? higher : best_two.second[v];
                 best = nearer ? score : best;
-                found.label[v] = nearer ? Labels{} + (i32)(first + c) : found.label[v];
+                best_two.label[v] = nearer ? Labels{} + (i32)(first + c) : best_two.label[v];
                 std::memcpy(scores.data() + (first + c) * BLOCK + p + v * WIDE, &score, sizeof score);
             }
     }
@@ -145,9 +145,9 @@ public:
     f64 center(f64 sum, f64 weight, i64 j) const { return sum + weight * mean[j]; }
 
     f64 square(i64 x, Matrix<const f64> centers) const {
-        const f64* own = centers[of[x]];
+        const f64* center = centers[of[x]];
         return pairwise_sum<f64>(0, centers.columns, [&](i64 j) {
-            f64 apart = (f64)points[x][j] * scale - own[j];
+            f64 apart = (f64)points[x][j] * scale - center[j];
             return apart * apart;
         });
     }
@@ -188,7 +188,7 @@ public:
         return n_changed;
     }
 
-    f64 first_inertia = -1.0;  // of the centers before the first iteration
+    f64 first_inertia = -1.0;  // inertia of the initial centers
 
 private:
     template <typename Work>
@@ -199,7 +199,7 @@ private:
         }
     }
 
-    // Not inline, so that the total stays in a register.
+    // noinline keeps the total in a register.
     [[gnu::noinline]] f64 add_squares(i64 start, i64 stop, Matrix<const f64> centers, f64 total) const {
         for (i64 x = start; x < stop; ++x) total = add_square(points[x], centers[of[x]], total);
         return total;

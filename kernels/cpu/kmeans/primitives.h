@@ -3,13 +3,13 @@
 
 #include <tuple>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 
-// plus_plus.cpp. turned (d, n), weights (n,), first (B,), uniform (B, (k - 1) draws); chosen (B, k).
+// plus_plus.cpp. turned (d, n), weights (n,), first (B,), uniform (B, (k - 1) draws); centers (B, k).
 void plus_plus(Reals<Matrix> turned, Vector<const f64> weights, Vector<const i64> first, Matrix<const f64> uniform,
-               Matrix<i64> chosen);
+               Matrix<i64> centers);
 
 // weighted.cpp. points (n, d), counts (n,). One pass: labels (n,) change, sums (k, d + 1) of points and of weights are
 // written; returns the number of labels that changed.
@@ -20,8 +20,8 @@ i64 nearest_centers(Reals<Matrix> points, Vector<const i64> counts, Matrix<const
 void descend_weighted(Reals<Matrix> points, Vector<const i64> counts, f64 enough, i64 most_iterations,
                       Matrix<f64> centers, Vector<i64> labels);
 
-// The best of the starts from points chosen (B, k): centers (k, d), labels (n,).
-void best_of_starts(Reals<Matrix> points, Vector<const i64> counts, Matrix<const i64> chosen, f64 enough,
+// The best of the starts from points first_centers (B, k): centers (k, d), labels (n,).
+void best_of_starts(Reals<Matrix> points, Vector<const i64> counts, Matrix<const i64> first_centers, f64 enough,
                     i64 most_iterations, Matrix<f64> centers, Vector<i64> labels);
 
 // nested.cpp. points (n, d); around (d, n or more), in the frame (scale, mean). labels (n,) change; returns the number of

@@ -1,7 +1,7 @@
 // Sums in the order of NumPy's sum(), which earlier results and the versions for a GPU have, too.
 #pragma once
 
-#include "common.h"
+#include "runtime/common.h"
 
 namespace gpuens {
 

@@ -5,8 +5,8 @@
 // depend on the number of threads.
 #include "kmeans/lloyd.h"
 #include "kmeans/primitives.h"
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 
 #include <atomic>
 #include <limits>
@@ -39,7 +39,7 @@ class Block {
     using Whole = std::conditional_t<sizeof(Point) == 4, i32, i64>;
     static constexpr int WIDE = VECTOR_BYTES / sizeof(Point);
     static constexpr int N_VECTORS = std::min(VECTORS / 8, (int)BLOCK / WIDE);  // compared at once, in registers
-    using Some = Native<Point, WIDE>;
+    using Pack = Native<Point, WIDE>;
     using Labels = Native<Whole, WIDE>;
 
 public:
@@ -51,9 +51,9 @@ public:
         for (i64 p = 0; p < n; ++p)
             for (i64 j = 0; j < centers.d; ++j) turned[j * BLOCK + p] = points[first + p][j];
         for (i64 p = 0; p < n; p += N_VECTORS * WIDE) {
-            Some best[N_VECTORS];
+            Pack best[N_VECTORS];
             Labels of_best[N_VECTORS] = {};
-            for (Some& score : best) score = Some{} + std::numeric_limits<Point>::infinity();
+            for (Pack& score : best) score = Pack{} + std::numeric_limits<Point>::infinity();
             i64 c = 0;
             for (; c + AT_ONCE <= centers.k; c += AT_ONCE) compare_with<AT_ONCE>(p, centers, c, best, of_best);
             for (; c < centers.k; ++c) compare_with<1>(p, centers, c, best, of_best);
@@ -64,19 +64,19 @@ public:
 private:
     // |c|² / 2 - c · x, by which centers are as near as by their distances.
     template <int CENTERS>
-    [[gnu::always_inline]] inline void compare_with(i64 p, const Centers<Point>& centers, i64 first, Some* best,
+    [[gnu::always_inline]] inline void compare_with(i64 p, const Centers<Point>& centers, i64 first, Pack* best,
                                                     Labels* of_best) const {
-        Some score[CENTERS][N_VECTORS];
+        Pack score[CENTERS][N_VECTORS];
         i64 d = centers.d;
         const Point *own = centers.own.data() + first * d, *block = turned.data() + p;
 #pragma GCC unroll 4
         for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
-            for (int v = 0; v < N_VECTORS; ++v) score[c][v] = Some{} + centers.half_square[first + c];
+            for (int v = 0; v < N_VECTORS; ++v) score[c][v] = Pack{} + centers.half_square[first + c];
         for (i64 j = 0; j < d; ++j) {
-            Some coordinate[N_VECTORS];
+            Pack coordinate[N_VECTORS];
 #pragma GCC unroll 4
-            for (int v = 0; v < N_VECTORS; ++v) coordinate[v] = loaded<Some>(block + j * BLOCK + v * WIDE);
+            for (int v = 0; v < N_VECTORS; ++v) coordinate[v] = loaded<Pack>(block + j * BLOCK + v * WIDE);
 #pragma GCC unroll 4
             for (int c = 0; c < CENTERS; ++c)
 #pragma GCC unroll 4
@@ -108,9 +108,9 @@ public:
     f64 center(f64 sum, f64, i64) const { return sum; }
 
     f64 square(i64 x, Matrix<const f64> centers) const {
-        const f64* own = centers[of[x]];
+        const f64* center = centers[of[x]];
         return pairwise_sum<f64>(0, centers.columns, [&](i64 j) {
-            f64 apart = points[x][j] - own[j];
+            f64 apart = points[x][j] - center[j];
             return apart * apart;
         });
     }
@@ -122,18 +122,18 @@ public:
     }
 
     i64 label(Matrix<const f64> centers, Matrix<f64> sums) {
-        Centers<Point> own(centers);
+        Centers<Point> rounded(centers);
         i64 cells = sums.rows * sums.columns, n_chunks = (n() + ADDED - 1) / ADDED;
         std::vector<f64> of_chunks(n_chunks > 1 ? n_chunks * cells : 0);
         std::atomic<i64> n_changed{0};
         std::fill(sums.data, sums.data + cells, 0.0);
-        f64 nanoseconds = ADDED * (f64)(own.k * own.d) / 8;
+        f64 nanoseconds = ADDED * (f64)(rounded.k * rounded.d) / 8;
         in_threads(n_chunks, nanoseconds, [&](Ranges& ranges) {
-            Block<Point> block(own.d);
+            Block<Point> block(rounded.d);
             while (Range range = ranges.next())
                 for (i64 chunk = range.start; chunk < range.stop; ++chunk) {
                     f64* into = n_chunks > 1 ? of_chunks.data() + chunk * cells : sums.data;
-                    n_changed += add(chunk * ADDED, std::min(n(), (chunk + 1) * ADDED), own, block, into);
+                    n_changed += add(chunk * ADDED, std::min(n(), (chunk + 1) * ADDED), rounded, block, into);
                 }
         });
         for (i64 chunk = 0; chunk < n_chunks && n_chunks > 1; ++chunk)
@@ -147,17 +147,17 @@ private:
         i64 d = centers.d, n_changed = 0;
         for (i64 first = start; first < stop; first += BLOCK) {
             look();
-            i64 some = std::min(BLOCK, stop - first);
-            block.compare(points, first, some, centers);
-            for (i64 p = 0; p < some; ++p) {
+            i64 n_points = std::min(BLOCK, stop - first);
+            block.compare(points, first, n_points, centers);
+            for (i64 p = 0; p < n_points; ++p) {
                 i64 x = first + p, c = block.label[p];
                 n_changed += of[x] != c;
                 of[x] = c;
                 const Point* point = points[x];
-                f64 own = weight(x), *into = sums + c * (d + 1);
+                f64 point_weight = weight(x), *into = sums + c * (d + 1);
 #pragma GCC ivdep
-                for (i64 j = 0; j < d; ++j) into[j] += own * point[j];
-                into[d] += own;
+                for (i64 j = 0; j < d; ++j) into[j] += point_weight * point[j];
+                into[d] += point_weight;
             }
         }
         return n_changed;
@@ -192,25 +192,25 @@ void descend_weighted(Reals<Matrix> points, Vector<const i64> counts, f64 enough
     }, points);
 }
 
-void best_of_starts(Reals<Matrix> points, Vector<const i64> counts, Matrix<const i64> chosen, f64 enough,
+void best_of_starts(Reals<Matrix> points, Vector<const i64> counts, Matrix<const i64> first_centers, f64 enough,
                     i64 most_iterations, Matrix<f64> centers, Vector<i64> labels) {
     std::visit([&]<typename Point>(Matrix<const Point> of) {
-        i64 n = of.rows, k = chosen.columns, d = of.columns, best = -1;
-        f64 least = 0.0;
-        std::mutex found;
-        in_threads(chosen.rows, (f64)(n * k * d), [&](Ranges& ranges) {
+        i64 n = of.rows, k = first_centers.columns, d = of.columns, best = -1;
+        f64 best_inertia = 0.0;
+        std::mutex best_mutex;
+        in_threads(first_centers.rows, (f64)(n * k * d), [&](Ranges& ranges) {
             std::vector<i64> own_labels(n);
             std::vector<f64> memory(k * d);
-            Matrix<f64> own{memory.data(), k, d};
+            Matrix<f64> start_centers{memory.data(), k, d};
             WeightedPoints<Point> cloud(of, counts, {own_labels.data(), n});
             while (Range range = ranges.next())
                 for (i64 b = range.start; b < range.stop; ++b) {
-                    for (i64 c = 0; c < k; ++c) std::copy_n(of[chosen[b][c]], d, own[c]);
-                    iterate(cloud, enough, most_iterations, own);
-                    f64 inertia = cloud.inertia(as_const(own));
-                    std::lock_guard<std::mutex> lock(found);
-                    if (best >= 0 && !(inertia < least || (inertia == least && b < best))) continue;
-                    least = inertia, best = b;
+                    for (i64 c = 0; c < k; ++c) std::copy_n(of[first_centers[b][c]], d, start_centers[c]);
+                    iterate(cloud, enough, most_iterations, start_centers);
+                    f64 inertia = cloud.inertia(as_const(start_centers));
+                    std::lock_guard<std::mutex> lock(best_mutex);
+                    if (best >= 0 && !(inertia < best_inertia || (inertia == best_inertia && b < best))) continue;
+                    best_inertia = inertia, best = b;
                     std::copy(own_labels.begin(), own_labels.end(), labels.data);
                     std::copy(memory.begin(), memory.end(), centers.data);
                 }

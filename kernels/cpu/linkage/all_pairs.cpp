@@ -15,7 +15,7 @@ constexpr f64 ENTRY_NS = 0.5;  // an entry of a region compared with a vector of
 constexpr i64 FOR_MANY = 4;    // groups of 64 queries; of fewer, threads would be left without work
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
-// Under any S: sums of the terms n_R[c] V_A[c], scaled so that the largest affinity of the query is 1.
+// Any S: sums of the terms n_R[c] V_A[c], scaled so that the largest affinity of the query is 1.
 struct General {
     Histograms of;
     Weighting<f64> by;
@@ -27,17 +27,17 @@ struct General {
     i64 n_columns() const { return by.n_columns; }
 
     struct Query {
-        f64 to_score = 0;  // from a similarity to its score
+        f64 to_score = 0;  // factor from a similarity to its score
     };
 
     // Call `put(cluster, value)` for the table of region a.
     template <typename Put>
     void lay(Query& query, i64 a, Put&& put) const {
-        const f64* own = by.weights + a * by.n_columns;
+        const f64* row = by.weights + a * by.n_columns;
         f64 largest = 0.0;
-        for (i64 c = 0; c < by.n_columns; ++c) largest = std::max(largest, std::abs(own[c]));
+        for (i64 c = 0; c < by.n_columns; ++c) largest = std::max(largest, std::abs(row[c]));
         f64 scale = largest > 1e-300 ? 1.0 / largest : 1.0;  // a smaller number would make the quotient infinite
-        for (i64 c = 0; c < by.n_columns; ++c) put(c, (f32)(own[c] * scale));
+        for (i64 c = 0; c < by.n_columns; ++c) put(c, (f32)(row[c] * scale));
         query.to_score = scale * (f64)(of.size[a] * by.n_clusterings);
     }
     template <typename Put>
@@ -54,13 +54,13 @@ struct General {
     bool open(f32) const { return false; }
 };
 
-// Over the clusterings that label both: bounds of the numerator, against the floor times bounds of the denominator.
+// Similarities over the clusterings that label both: bounds of the numerator, against the floor times bounds of the denominator.
 template <typename Weight>
 struct Observed {
     Histograms of;
     const Weight* weights;      // (2, n_columns): of the numerator, then of the denominator
     std::vector<f32> bounding;  // (n_columns,): no smaller in the numerator, no larger in the denominator
-    std::vector<i64> first_of;  // for each active region, the first entry that counts labelled objects
+    std::vector<i64> first_of;  // per active region: its first entry that counts labelled objects
 
     static constexpr f64 NOTHING = 0.0;
     f64 most() const { return std::is_same_v<Weight, i64> ? 1.0 : INFINITE; }
@@ -68,16 +68,16 @@ struct Observed {
 
     struct Query {
         f64 to_score = 0;
-        std::vector<i32> held;  // the dense histogram of the query
+        std::vector<i32> dense;  // the dense histogram of the query
     };
 
     template <typename Put>
     void lay(Query& query, i64 a, Put&& put) const {
-        query.held.resize(bounding.size());
+        query.dense.resize(bounding.size());
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) {
             i64 c = of.clusters[e];
             put(c, (f32)((f64)bounding[c] * ((f64)of.counts[e] / (f64)of.size[a])));
-            query.held[c] = of.counts[e];
+            query.dense[c] = of.counts[e];
         }
         query.to_score = std::max(0.0, 1.0 - 4e-6 - 2.4e-7 * (f64)of.length[a]);  // 1 minus the rounding of float32 sums
     }
@@ -85,7 +85,7 @@ struct Observed {
     void clear(Query& query, i64 a, Put&& put) const {
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) {
             put(of.clusters[e], 0.0f);
-            query.held[of.clusters[e]] = 0;
+            query.dense[of.clusters[e]] = 0;
         }
     }
 
@@ -93,25 +93,25 @@ struct Observed {
 
     f64 similarity(const Query& query, i64, i64 r, i64 place) const {
         i64 begin = of.start[r], middle = first_of[place], end = begin + of.length[r];
-        Weight together = plus_shared((Weight)0, of, begin, middle, query.held.data(), weights);
-        Weight both = plus_shared((Weight)0, of, middle, end, query.held.data(), weights + n_columns());
-        return (f64)together / (f64)both;
+        Weight together = plus_shared((Weight)0, of, begin, middle, query.dense.data(), weights);
+        Weight denominator = plus_shared((Weight)0, of, middle, end, query.dense.data(), weights + n_columns());
+        return (f64)together / (f64)denominator;
     }
 
     template <i64 WIDTH, typename Score>
-    void score(i64 r, i64 place, Score&& score_entries, f32* sums, const f32* floors, f32* needed, f32* least) const {
-        f32 both[WIDTH];
+    void score(i64 r, i64 place, Score&& score_entries, f32* sums, const f32* floors, f32* needed, f32* smallest) const {
+        f32 denominators[WIDTH];
         score_entries(of.start[r], first_of[place], sums);
-        score_entries(first_of[place], of.start[r] + of.length[r], both);
+        score_entries(first_of[place], of.start[r] + of.length[r], denominators);
         for (i64 j = 0; j < WIDTH; ++j) {
-            needed[j] = std::max(std::numeric_limits<f32>::min(), floors[j] * both[j]);
-            least[j] = std::min(least[j], both[j]);
+            needed[j] = std::max(std::numeric_limits<f32>::min(), floors[j] * denominators[j]);
+            smallest[j] = std::min(smallest[j], denominators[j]);
         }
     }
 
     // Whether ties with the bound are: if no clustering labels objects of both the query and some region, a union of that
     // region can have the similarity of the bound, and another name.
-    bool open(f32 least) const { return least <= 0.0f; }
+    bool open(f32 smallest) const { return smallest <= 0.0f; }
 };
 
 // `V` vectors of queries at once.
@@ -122,19 +122,19 @@ class PairSearch {
 public:
     PairSearch(const Histograms& of_, Vector<const i64> active_, const Scorer& by_, const Shortlists& lists)
         : of(of_), active(active_), by(by_), table(by.n_columns() * WIDTH), queries(WIDTH) {
-        for (i64 j = 0; j < WIDTH; ++j) own.emplace_back(lists);
+        for (i64 j = 0; j < WIDTH; ++j) lists_of_queries.emplace_back(lists);
     }
 
     // Rebuild the lists of up to WIDTH regions, beginning with the active regions from `begin` on; return the number of
     // comparisons.
-    i64 rebuild(const i64* some, i64 width, i64 begin) {
+    i64 rebuild(const i64* regions, i64 width, i64 begin) {
         for (i64 j = 0; j < WIDTH; ++j) {
             floors[j] = (f32)(j < width ? Scorer::NOTHING : INFINITE);
-            least[j] = (f32)INFINITE;
+            smallest[j] = (f32)INFINITE;
         }
         for (i64 j = 0; j < width; ++j) {
-            own[j].begin(some[j]);
-            by.lay(queries[j], some[j], put(j));
+            lists_of_queries[j].begin(regions[j]);
+            by.lay(queries[j], regions[j], put(j));
         }
         i64 compared = 0;
         for (i64 step = 0; step < active.size; ++step) {
@@ -147,23 +147,23 @@ public:
                 if constexpr (V == 1) histogram_scores(clusters, counts, end - first, of.size[r], table.data(), to);
                 else scores_of_vectors(clusters, counts, end - first, of.size[r], table.data(), to);
             };
-            by.template score<WIDTH>(r, place, score_entries, sums, floors, needed, least);
+            by.template score<WIDTH>(r, place, score_entries, sums, floors, needed, smallest);
             for (int v = 0; v < V; ++v)
                 each_bit(reaching<FLOAT_LANES>(sums + v * FLOAT_LANES, needed + v * FLOAT_LANES), [&](i64 lane) {
                     i64 j = v * FLOAT_LANES + lane;
-                    if (j < width && some[j] != r) offer(j, some[j], r, place);
+                    if (j < width && regions[j] != r) offer(j, regions[j], r, place);
                 });
         }
         for (i64 j = 0; j < width; ++j) {
-            own[j].end(Scorer::NOTHING);
-            if (by.open(least[j])) own[j].leave_ties_open();
-            by.clear(queries[j], some[j], put(j));
+            lists_of_queries[j].end(Scorer::NOTHING);
+            if (by.open(smallest[j])) lists_of_queries[j].leave_ties_open();
+            by.clear(queries[j], regions[j], put(j));
         }
         return compared;
     }
 
 private:
-    // What writes to the column of query j.
+    // The writer of query j's column of the table.
     auto put(i64 j) {
         return [this, j](i64 cluster, f32 value) { table[cluster * WIDTH + j] = value; };
     }
@@ -171,9 +171,9 @@ private:
     void offer(i64 j, i64 a, i64 r, i64 place) {
         u64 tie = pair_hash(a, r);
         // the largest similarity there is would come too late
-        if (!own[j].admits(by.most(), tie)) return;
-        own[j].add(r, by.similarity(queries[j], a, r, place), tie);
-        if (own[j].full()) floors[j] = by.floor(queries[j], own[j].last());
+        if (!lists_of_queries[j].admits(by.most(), tie)) return;
+        lists_of_queries[j].add(r, by.similarity(queries[j], a, r, place), tie);
+        if (lists_of_queries[j].full()) floors[j] = by.floor(queries[j], lists_of_queries[j].last());
     }
 
     Histograms of;
@@ -181,10 +181,10 @@ private:
     const Scorer& by;
     Aligned<f32> table;  // (n_columns, WIDTH)
     std::vector<typename Scorer::Query> queries;
-    std::vector<Shortlist> own;
+    std::vector<Shortlist> lists_of_queries;
     alignas(LINE) f32 sums[WIDTH] = {};
     alignas(LINE) f32 floors[WIDTH], needed[WIDTH];  // smallest score of a region to be listed
-    f32 least[WIDTH];                                // smallest denominator
+    f32 smallest[WIDTH];                                // smallest denominator
 };
 
 template <int V, typename Scorer>
@@ -224,8 +224,8 @@ void GeneralScorer::unite(const State& state) {
     Vector<const i64> kept = state.last_kept(), absorbed = state.last_absorbed();
     over_ranges(kept.size, (f64)affinities.columns, [&](i64 begin, i64 end) {
         for (i64 p = begin; p < end; ++p) {
-            f64 *own = affinities[kept[p]], *other = affinities[absorbed[p]];
-            for (i64 c = 0; c < affinities.columns; ++c) own[c] += other[c];
+            f64 *union_row = affinities[kept[p]], *absorbed_row = affinities[absorbed[p]];
+            for (i64 c = 0; c < affinities.columns; ++c) union_row[c] += absorbed_row[c];
         }
     });
 }

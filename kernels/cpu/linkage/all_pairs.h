@@ -1,4 +1,4 @@
-// Two similarities whose bounds would exclude too few tiles: searches compare all pairs of regions.
+// Searches over all pairs of regions, for two similarities whose bounds would exclude too few tiles.
 //
 // Any symmetric S. The average similarity of regions A and R is p_A' S p_R. Every region keeps its affinities V_R = M S n_R, which
 // add up when regions merge; the similarity is sum_c n_A[c] V_R[c] / (|A| |R| M), one look-up for each entry of A, the region
@@ -37,7 +37,7 @@ struct PairScores {
     void end(Write&&) {}
 };
 
-// What both have in common.
+// The part that both searches share.
 class AllPairs {
 public:
     static constexpr bool PATIENT = false;

@@ -42,7 +42,7 @@ Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>
     return {state.rounds, searches, comparisons};
 }
 
-// All rows are searched first, which is not counted. scorer_of(regions, lists): the similarity.
+// Rounds that begin with an uncounted search for all rows. scorer_of(regions, lists): the similarity.
 template <typename ScorerOf>
 Effort link_all_pairs(const LabelRows& rows, i64 n_listed, const Merges& sorted, const Report& report, ScorerOf&& scorer_of) {
     i64 n = rows.counts.size;
@@ -69,13 +69,13 @@ Effort link_by_matrix(State& state, matrices::Sums& sums, std::vector<i64>& size
 
 }  // namespace
 
-Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted) {
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool exact, const Merges& sorted) {
     i64 n_clusterings = rows.offsets.size - 1, n = rows.counts.size;
     State state(span(first_numbers(n)));
     std::vector<i64> size(rows.counts.begin(), rows.counts.end());
     matrices::Sums sums(n);
     std::visit([&](auto codes) { sums.add_labels(codes, rows.offsets, weights, rows.counts); }, rows.columns);
-    if (whole) return link_by_matrix(state, sums, size, OfWholeSums{size, n_clusterings}, weights.size, sorted);
+    if (exact) return link_by_matrix(state, sums, size, OfWholeSums{size, n_clusterings}, weights.size, sorted);
     Regions regions(rows.columns, rows.offsets, rows.counts);
     return link_by_matrix(state, sums, size, OfHistograms{regions, weights, n_clusterings}, weights.size, sorted);
 }

@@ -34,32 +34,32 @@ struct TableTerms {
            (i64, n_listed));     // regions in a list
 };
 
-// How a linkage goes about its work; no choice changes a result.
+// The tuning of a linkage, which changes no result.
 struct Conduct {
     RECORD(Conduct,
            (f64, left),  // share of comparisons that the first lists needed despite bounds
            (TileSizes, tiles),
-           (std::optional<i64>, only),  // the one kind of search to use
-           (i64, n_nodes),              // of the heaps of reverse neighbours
+           (std::optional<i64>, only),  // the only kind of search
+           (i64, n_nodes),              // nodes in the heaps of reverse neighbours
            (TableTerms, table));
 };
 
 // Numbers of rounds, of searches after the first lists, and of comparisons.
 using Effort = std::tuple<i64, i64, i64>;
 
-// Under a diagonal S of weights (N_c,), of few rows. `whole`: weights are 1, and float64 holds all sums.
-Effort link_few(LabelRows rows, Vector<const f64> weights, bool whole, const Merges& sorted);
+// Linkage of few rows under a diagonal S of weights (N_c,). exact: weights are 1, and float64 holds all sums.
+Effort link_few(LabelRows rows, Vector<const f64> weights, bool exact, const Merges& sorted);
 
-// Under a diagonal S. lists: those of rows; without room for entries, a table of all pairs is used from the beginning.
+// Linkage under a diagonal S. lists: the rows' lists; a table of all pairs is used from the beginning if they have no room.
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report);
 
-// Under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of a similarity.
+// Linkage under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of a similarity.
 // `searched` is told how many of the first lists are made.
 Effort link_general(LabelRows rows, Matrix<f64> affinities, f64 margin, i64 n_listed, const Merges& sorted,
                     const Report& searched, const Report& report);
 
-// Over the clusterings that label both (all_pairs.h), which are the last n_clusterings of the rows.
+// Linkage over the clusterings that label both regions (all_pairs.h): the last n_clusterings of the rows.
 Effort link_observed(LabelRows rows, Numbers<Matrix> weights, Vector<const f32> bounding, i64 n_listed, const Merges& sorted,
                      const Report& searched, const Report& report);
 

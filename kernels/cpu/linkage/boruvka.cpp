@@ -4,7 +4,7 @@
 
 #include "linkage/primitives.h"
 #include "linkage/union_find.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -28,15 +28,15 @@ void offer_tile(i64 start, Matrix<const f64> tile, Vector<const i64> component, 
     for (i64 i = 0; i < tile.rows; ++i) {
         look();
         i64 name = component[start + i];
-        const f64* own = tile[i];
+        const f64* similarities = tile[i];
         for (i64 first = 0; first < tile.columns; first += AT_ONCE) {
             i64 end = std::min(first + AT_ONCE, tile.columns);
             f64 best = edges.similarity[name];
             bool any = false;
-            for (i64 r = first; r < end; ++r) any |= (component[r] != name) & (own[r] >= best);
+            for (i64 r = first; r < end; ++r) any |= (component[r] != name) & (similarities[r] >= best);
             if (!any) continue;
             for (i64 r = first; r < end; ++r)
-                if (component[r] != name && own[r] >= edges.similarity[name]) offer(edges, name, start + i, r, own[r]);
+                if (component[r] != name && similarities[r] >= edges.similarity[name]) offer(edges, name, start + i, r, similarities[r]);
         }
     }
 }

@@ -8,9 +8,9 @@
 
 #include <limits>
 
-#include "lanes.h"
+#include "runtime/lanes.h"
 #include "linkage/regions.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -24,11 +24,11 @@ public:
     Ceilings(i64 n_clusters, i64 n_tiles_) : n_tiles(n_tiles_), memory(n_clusters * n_tiles_) {}
 
     // Tile t has the regions some[bounds[t]] ... some[bounds[t + 1] - 1].
-    Ceilings(const Histograms& of, Vector<const i64> some, Vector<const i64> bounds, i64 n_clusters)
+    Ceilings(const Histograms& of, Vector<const i64> regions, Vector<const i64> bounds, i64 n_clusters)
         : Ceilings(n_clusters, bounds.size - 1) {
         over_ranges(n_tiles, 4'000, [&](i64 begin, i64 end) {
             for (i64 t = begin; t < end; ++t)
-                for (i64 i = bounds[t]; i < bounds[t + 1]; ++i) raise(of, some[i], t);
+                for (i64 i = bounds[t]; i < bounds[t + 1]; ++i) raise(of, regions[i], t);
         });
     }
 

@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "arrays.h"
-#include "lanes.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/lanes.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 
@@ -26,7 +26,7 @@ constexpr i64 CANDIDATES = 256;  // rows or regions that are collected for a que
 constexpr i64 BYTE = 255;        // largest sum in 8 bits
 constexpr i64 UNITS = 65'535;    // largest sum in 16 bits
 constexpr i64 BATCH = 64;        // rows compared before their sums are read, with a single table
-constexpr i64 LONG_BATCH = 1 << 14;  // the same with several tables, each of which is filled once for a batch
+constexpr i64 LONG_BATCH = 1 << 14;  // rows of a batch with several tables, each filled once a batch
 constexpr int MANY = 4;          // vectors of 16 queries that are compared with a histogram together, if there are many
 
 // Clusterings begin ... end - 1 of label rows; the first row of their table is cluster `base`.
@@ -34,7 +34,7 @@ struct Chunk {
     i64 begin, end, base;
 };
 
-// All clusterings, in tables of chunks (chunks_of in gpuens/partition/linkage/comparisons.py).
+// Chunks of all clusterings, with one table each (chunks_of in gpuens/partition/linkage/comparisons.py).
 struct Chunks {
     RECORD(Chunks,
            (Vector<const i64>, starts),   // (M + 1,): the first cluster of each clustering, one more each for missing labels
@@ -60,9 +60,9 @@ struct Chunks {
 
     // Clusters of the largest table.
     i64 rows_of_tables() const {
-        i64 most = 0;
-        for (i64 t = 0; t < n_tables(); ++t) most = std::max(most, starts[table(t).end] - table(t).base);
-        return most;
+        i64 largest = 0;
+        for (i64 t = 0; t < n_tables(); ++t) largest = std::max(largest, starts[table(t).end] - table(t).base);
+        return largest;
     }
 };
 
@@ -84,8 +84,8 @@ template <int N, typename Code, typename Unit, typename Sum>
                                          Sum* sums) {
     Lanes<Unit, LANES> totals[N] = {};
     for (i64 m = chunk.begin; m < chunk.end; ++m) {
-        const Unit* own = table + (starts[m] - chunk.base) * LANES;
-        for (int i = 0; i < N; ++i) totals[i].plus(own + (i64)rows[i][m] * LANES);
+        const Unit* rows_of_table = table + (starts[m] - chunk.base) * LANES;
+        for (int i = 0; i < N; ++i) totals[i].plus(rows_of_table + (i64)rows[i][m] * LANES);
     }
     for (int i = 0; i < N; ++i) keep(totals[i], chunk.begin > 0, sums + i * LANES);
 }
@@ -111,7 +111,7 @@ void label_scores(i64 count, RowOf&& row_of, const i64* starts, Chunk chunk, con
 }
 
 // Whether 16 bits hold the sums of a region of `size` objects exactly.
-inline bool are_exact(i64 size, i64 n_clusterings, bool whole) { return whole && size * n_clusterings <= UNITS; }
+inline bool are_exact(i64 size, i64 n_clusterings, bool unit_weights) { return unit_weights && size * n_clusterings <= UNITS; }
 
 // A factor by which a float32 total of n sums becomes an upper bound, despite rounding.
 inline f64 above_rounding(i64 n) { return 1.0 + 1e-6 + 1.2e-7 * (f64)n; }
@@ -130,7 +130,7 @@ inline void histogram_scores(const i32* clusters, const i32* counts, i64 length,
     even.store(sums);
 }
 
-// The same for MANY vectors of lanes: those of a cluster are consecutive in the table, and those of sums, too.
+// Write a region's mean scores in MANY vectors of lanes; table (N_c, MANY, FLOAT_LANES), sums (MANY, FLOAT_LANES).
 inline void scores_of_vectors(const i32* clusters, const i32* counts, i64 length, i64 size, const f32* table, f32* sums) {
     Lanes<f32, FLOAT_LANES> totals[MANY] = {};
     for (i64 e = 0; e < length; ++e)

@@ -25,17 +25,17 @@
 
 #include "linkage/primitives.h"
 #include "linkage/union_find.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
 namespace {
 
-constexpr i64 MOST_NEIGHBORS = 64;       // of a region that is no hub
+constexpr i64 MOST_NEIGHBORS = 64;       // neighbours beyond which a region is a hub
 constexpr i64 MOST_LISTED = 1024;        // entries of a list of sums; longer ones become arrays of all clusters
-constexpr i64 ARRAY_BYTES = 1ll << 28;   // of all arrays of sums that replace lists for their length
-constexpr f64 ROUNDED_UP = 1.0 + 1e-9;   // factor above all rounding errors of a similarity and its bound
-constexpr f64 SCORE_NS = 50.0;           // a similarity
+constexpr i64 ARRAY_BYTES = 1ll << 28;   // bytes of all arrays of sums that replace long lists
+constexpr f64 ROUNDED_UP = 1.0 + 1e-9;   // factor that covers the rounding errors of a similarity and its bound
+constexpr f64 SCORE_NS = 50.0;           // time of a similarity
 constexpr i32 GONE = -1;                 // stamp of a region that was absorbed
 
 u32 rank_of(i32 name) {  // the finaliser of MurmurHash3, a bijection
@@ -97,11 +97,11 @@ private:
 
 // Equal neighbours of a hub.
 struct Group {
-    i64 n_objects;  // of each
+    i64 n_objects;  // objects of each member
     f64 product;    // Σ_c w_c a_c b_c when the hub's drift was `drift`
     i64 drift;
-    i64 bound;      // its only valid one among the hub's bounds
-    u32 rank;       // the same
+    i64 bound;      // value of the group's only valid entry of the hub's bounds
+    u32 rank;       // rank in that entry
     std::vector<std::pair<u32, Version>> members;  // heap, the smallest rank on top
 };
 
@@ -121,7 +121,7 @@ struct Hub {
     std::vector<i32> hubs;          // the neighbours that are hubs, by names that may have been absorbed
     std::vector<Pair> pairs;        // heap of the pairs with them, since `paired`
     i32 paired = GONE;
-    std::unordered_map<u64, i32> group_of;  // by a hash of numbers of objects and sums
+    std::unordered_map<u64, i32> group_of;  // group of each hash of a number of objects and sums
     std::vector<Group> groups;
     std::vector<Bound> bounds;  // heap
     i64 drift = 0;
@@ -199,10 +199,10 @@ private:
 
     // The product of a list, or an array, and an array of regions that have so many pairs of objects.
     template <typename Other>
-    f64 product(const Sums<Other>& sums, const i64* others, f64 n_pairs) const {
+    f64 product(const Sums<Other>& sums, const i64* dense, f64 n_pairs) const {
         if (whole && n_pairs < most_pairs)
-            return (f64)sum_over(sums, [&](i64 c, i64 value) { return others[c] * value; });
-        return sum_over(sums, [&](i64 c, i64 value) { return weights[c] * ((f64)others[c] * (f64)value); });
+            return (f64)sum_over(sums, [&](i64 c, i64 value) { return dense[c] * value; });
+        return sum_over(sums, [&](i64 c, i64 value) { return weights[c] * ((f64)dense[c] * (f64)value); });
     }
 
     template <typename Other, typename Term>
@@ -235,7 +235,7 @@ private:
             return owner.with_sums(b, [&](const auto& sums) {
                 // a list and an array, or two arrays: the entries of the list, if there is one
                 if (!sums.columns && scratch)
-                    return owner.with_sums(name, [&](const auto& own) { return owner.product(own, array_of(sums), n_pairs); });
+                    return owner.with_sums(name, [&](const auto& region_sums) { return owner.product(region_sums, array_of(sums), n_pairs); });
                 return owner.product(sums, array, n_pairs);
             });
         }
@@ -245,9 +245,9 @@ private:
         }
 
     private:
-        Spread(const Contiguous& of, i32 a, const Union& own, std::vector<i64>& spread) : owner(of), name(a) {
-            if (!of.is_leaf(a) && !own.columns()) {
-                array = own.values();
+        Spread(const Contiguous& of, i32 a, const Union& region_sums, std::vector<i64>& spread) : owner(of), name(a) {
+            if (!of.is_leaf(a) && !region_sums.columns()) {
+                array = region_sums.values();
                 return;
             }
             array = scratch = spread.data();
@@ -257,7 +257,7 @@ private:
         }
 
         static const i64* array_of(const Sums<i64>& sums) { return sums.values; }
-        static const i64* array_of(const Sums<i32>&) { return nullptr; }  // no leaf is an array
+        static const i64* array_of(const Sums<i32>&) { return nullptr; }  // leaves are lists
 
         const Contiguous& owner;
         i32 name;
@@ -300,9 +300,9 @@ private:
         Pair best = nothing();
         auto is_older = [&](i32 b) { return stamp[b] >= 0 && stamp[b] < stamp[a]; };  // an absorbed one is in a later union
         if (std::ranges::none_of(neighbors(a), is_older)) return best;
-        Spread own(*this, a, scratch);
+        Spread products(*this, a, scratch);
         for (i32 b : neighbors(a))
-            if (is_older(b)) take_better(best, own.pair(b));
+            if (is_older(b)) take_better(best, products.pair(b));
         return best;
     }
 
@@ -325,11 +325,11 @@ private:
 
     Pair best_of_hub(i32 a, Hub& hub) {
         look();
-        Spread own(*this, a, spread);
+        Spread products(*this, a, spread);
         for (Version arrival : hub.arrivals)
-            if (is_current(arrival)) put_in_group(arrival, hub, own);
+            if (is_current(arrival)) put_in_group(arrival, hub, products);
         hub.arrivals.clear();
-        if (hub.paired != stamp[a]) pair_with_hubs(a, hub, own);
+        if (hub.paired != stamp[a]) pair_with_hubs(a, hub, products);
         while (!hub.pairs.empty() && !is_current(hub.pairs.front().b)) pop(hub.pairs);
         Pair best = hub.pairs.empty() ? nothing() : hub.pairs.front();
 
@@ -341,7 +341,7 @@ private:
             bool is_valid = top.bound == group.bound && top.rank == group.rank;
             if (!is_valid || group.members.empty() || group.members.front().first != top.rank) {
                 pop(hub.bounds);
-                if (is_valid && !group.members.empty()) put_bound(hub, top.group);  // its best member has changed
+                if (is_valid && !group.members.empty()) put_bound(hub, top.group);  // the group's best member has changed
                 continue;
             }
             Version b = group.members.front().second;
@@ -351,7 +351,7 @@ private:
                 break;
             pop(hub.bounds);
             if (group.drift != hub.drift) {
-                group.product = own.product(b.name);
+                group.product = products.product(b.name);
                 group.drift = hub.drift;
             }
             take_better(best, {similarity_at(group.product, size[a], group.n_objects), version(a), b});
@@ -364,11 +364,11 @@ private:
         return best;
     }
 
-    void pair_with_hubs(i32 a, Hub& hub, const Spread& own) {
+    void pair_with_hubs(i32 a, Hub& hub, const Spread& products) {
         collect(hub.hubs, a);
         hub.hubs.assign(collected.begin(), collected.end());
         hub.pairs.clear();
-        for (i32 b : hub.hubs) hub.pairs.push_back(own.pair(b));
+        for (i32 b : hub.hubs) hub.pairs.push_back(products.pair(b));
         std::make_heap(hub.pairs.begin(), hub.pairs.end());
         hub.paired = stamp[a];
     }
@@ -381,7 +381,7 @@ private:
         }
     }
 
-    void put_in_group(Version b, Hub& hub, const Spread& own) {
+    void put_in_group(Version b, Hub& hub, const Spread& products) {
         i32 number = (i32)hub.groups.size();
         if (!is_leaf(b.name) && !unions[b.name].columns()) {
             hub.groups.emplace_back();
@@ -401,7 +401,7 @@ private:
         std::push_heap(group.members.begin(), group.members.end(), by_rank);
         if (was_empty) {
             group.n_objects = size[b.name];
-            group.product = own.product(b.name);
+            group.product = products.product(b.name);
             group.drift = hub.drift;
             set_bound(hub, group);
         }
@@ -484,10 +484,10 @@ private:
     }
 
     // Collect the regions that have the names now, each once and without region a, in `collected`.
-    void collect(const std::vector<i32>& some, i32 a) {
+    void collect(const std::vector<i32>& old_names, i32 a) {
         ++n_collections;
         collected.clear();
-        for (i32 name : some) {
+        for (i32 name : old_names) {
             i32 b = (i32)names.name_of(name);
             if (b == a || collected_at[b] == n_collections) continue;
             collected_at[b] = n_collections;
@@ -554,33 +554,33 @@ private:
         Looks looks;
         for (i64 g = 0; g < n_leaves; ++g) {
             looks();
-            Sums<Value> own = row((i32)g);
+            Sums<Value> leaf = row((i32)g);
             f64 square = (f64)size[g] * (f64)size[g];
-            most = std::max(most, sum_over(own, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
-            for (i64 i = 0; i < own.length; ++i) {
-                totals[own.columns[i]] += own.values[i];
-                f64& most = largest[own.columns[i]];
-                most = std::max(most, (f64)own.values[i] / (f64)size[g]);
+            most = std::max(most, sum_over(leaf, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
+            for (i64 i = 0; i < leaf.length; ++i) {
+                totals[leaf.columns[i]] += leaf.values[i];
+                f64& most = largest[leaf.columns[i]];
+                most = std::max(most, (f64)leaf.values[i] / (f64)size[g]);
             }
         }
         most_pairs = std::exp2(62) / most;
-        f64 all = 0.0;
-        for (i64 c = 0; c < weights.size; ++c) all += weights[c] * (f64)totals[c] * largest[c];
+        f64 largest_product = 0.0;
+        for (i64 c = 0; c < weights.size; ++c) largest_product += weights[c] * (f64)totals[c] * largest[c];
         int exponent;
-        std::frexp(all, &exponent);  // all < 2^exponent
-        unit = all > 0.0 ? std::ldexp(1.0, 60 - exponent) : 1.0;
+        std::frexp(largest_product, &exponent);  // largest_product < 2^exponent
+        unit = largest_product > 0.0 ? std::ldexp(1.0, 60 - exponent) : 1.0;
     }
 
-    // How much the product of the hub a and any neighbour rises at most, per object of the neighbour, when a absorbs b.
+    // The largest rise of the hub's product with any neighbour, per object of the neighbour, when region a absorbs b.
     i64 drift_by(i32 a, i32 b) {
-        Spread own(*this, a, spread);
+        Spread dense(*this, a, spread);
         return with_sums(b, [&](const auto& sums) {
-            f64 most = 0.0;
+            f64 rise = 0.0;
             for (i64 i = 0; i < sums.length; ++i) {
                 i64 c = sums.column(i);
-                if (own[c] + sums.values[i] < totals[c]) most += weights[c] * ((f64)sums.values[i] * largest[c]);
+                if (dense[c] + sums.values[i] < totals[c]) rise += weights[c] * ((f64)sums.values[i] * largest[c]);
             }
-            return most == 0.0 ? (i64)0 : (i64)std::ceil(most * unit * ROUNDED_UP) + 1;
+            return rise == 0.0 ? (i64)0 : (i64)std::ceil(rise * unit * ROUNDED_UP) + 1;
         });
     }
 
@@ -590,20 +590,20 @@ private:
     Vector<const f64> weights;
     std::vector<i32> stamp;
     std::vector<i64> size;
-    std::vector<Union> unions;                 // of regions that are no leaves
-    std::vector<std::vector<i32>> lists;       // of neighbours: names, some of them absorbed later, of regions that are no hubs
+    std::vector<Union> unions;                 // regions above the leaves
+    std::vector<std::vector<i32>> lists;       // neighbours of each region but hubs, by names that may have been absorbed
     std::vector<std::unique_ptr<Hub>> hubs;
-    std::vector<i32> collected_at, collected, listed;  // of `collect`
+    std::vector<i32> collected_at, collected, listed;  // scratch of `collect`
     i32 n_collections = 0;
     Sets names;
-    std::vector<i64> spread;                   // of `Spread`, all 0 without one
+    std::vector<i64> spread;                   // scratch of `Spread`, all 0 while none is alive
     std::vector<i32> listed_columns;
     std::vector<i64> listed_values;
     i64 n_arrays = 0;
     std::vector<i64> totals;
     std::vector<f64> largest;
     f64 unit = 1.0;
-    f64 most_pairs;                            // of objects, whose products int64 holds
+    f64 most_pairs;                            // pairs of objects up to which int64 holds the products
     std::vector<Pair> queue;                   // heap
 };
 

@@ -7,7 +7,7 @@
 
 #include "linkage/primitives.h"
 #include "linkage/union_find.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -21,14 +21,14 @@ u64 ordered(f64 number) {
 
 // A merge in the order of a greedy algorithm: the most similar first; of equal ones, the smaller hash.
 struct Merge {
-    f64 height;  // its similarity, at most that of the merges of its parts
-    u64 wait;    // the largest hash of the merge and of all merges within it at the same height, for which it waits
-    i64 given;   // its place among the given merges
+    f64 height;  // similarity of the merge, at most the heights of its parts
+    u64 largest_hash;    // the largest hash of the merge and of all merges within it at the same height, for which it waits
+    i64 position;   // place in the caller's list of merges
 
     bool operator<(const Merge& other) const {
-        u64 own = ordered(height), others = ordered(other.height);
-        if (own != others) return own > others;
-        return wait != other.wait ? wait < other.wait : given < other.given;
+        u64 bits = ordered(height), other_bits = ordered(other.height);
+        if (bits != other_bits) return bits > other_bits;
+        return largest_hash != other.largest_hash ? largest_hash < other.largest_hash : position < other.position;
     }
 };
 
@@ -44,12 +44,12 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
     for (i64 i = 0; i < n; ++i) {
         looks();
         i64 parts[] = {made_by[kept[i]], made_by[absorbed[i]]};
-        Merge own{similarities[i], pair_hash(kept[i], absorbed[i]), i};
+        Merge merge{similarities[i], pair_hash(kept[i], absorbed[i]), i};
         for (i64 part : parts)
-            if (part >= 0) own.height = std::min(own.height, merges[part].height);
+            if (part >= 0) merge.height = std::min(merge.height, merges[part].height);
         for (i64 part : parts)
-            if (part >= 0 && merges[part].height == own.height) own.wait = std::max(own.wait, merges[part].wait);
-        merges[i] = own;
+            if (part >= 0 && merges[part].height == merge.height) merge.largest_hash = std::max(merge.largest_hash, merges[part].largest_hash);
+        merges[i] = merge;
         made_by[kept[i]] = i;
         is_root[absorbed[i]] = false;
     }
@@ -59,8 +59,8 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
     });
     for (i64 i = 0; i < n; ++i) {
         looks();
-        sorted.kept[i] = kept[merges[i].given];
-        sorted.absorbed[i] = absorbed[merges[i].given];
+        sorted.kept[i] = kept[merges[i].position];
+        sorted.absorbed[i] = absorbed[merges[i].position];
         sorted.heights[i] = merges[i].height;
     }
     i64 first = std::find(is_root.begin(), is_root.end(), true) - is_root.begin();
@@ -89,17 +89,17 @@ void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> 
     }
 }
 
-void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 least,
+void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 smallest_size,
                  Vector<i64> n_large) {
     std::vector<i64> sizes(counts.begin(), counts.end());
     i64 large = 0;
-    for (i64 size : sizes) large += size >= least;
+    for (i64 size : sizes) large += size >= smallest_size;
     n_large[0] = large;
     Looks looks;
     for (i64 i = 0; i < kept.size; ++i) {
         looks();
         i64 a = sizes[kept[i]], b = sizes[absorbed[i]];
-        large += (a + b >= least) - (a >= least) - (b >= least);
+        large += (a + b >= smallest_size) - (a >= smallest_size) - (b >= smallest_size);
         n_large[i + 1] = large;
         sizes[kept[i]] = a + b;
     }

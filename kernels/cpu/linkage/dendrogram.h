@@ -1,8 +1,8 @@
 // Merges in the order of a greedy algorithm, for linkages that end with it.
 #pragma once
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 

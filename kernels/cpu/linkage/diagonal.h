@@ -11,21 +11,21 @@ template <typename Weight>
 class DiagonalScores {
 public:
     DiagonalScores(const Similarities<Weight>& exact_, const Longest& longest_, i64 n_held)
-        : exact(exact_), longest(longest_), held(n_held), none(0) {}
+        : exact(exact_), longest(longest_), dense(n_held), none(0) {}
 
-    f64 similarity(i64 a, i64 b) const { return exact.with(laid ? held : none, a, b); }
+    f64 similarity(i64 a, i64 b) const { return exact.with(laid ? dense : none, a, b); }
     void lay(i64 a) {
-        if (!held) return;
-        held.lay(exact.of, a);
+        if (!dense) return;
+        dense.lay(exact.of, a);
         laid = true;
     }
     template <typename Count>
     void lay_if(i64 a, Count&& count) {
-        if (held && count() >= WORTH_LAYING) lay(a);
+        if (dense && count() >= WORTH_LAYING) lay(a);
     }
     void clear(i64 a) {
         if (!laid) return;
-        held.clear(exact.of, a);
+        dense.clear(exact.of, a);
         laid = false;
     }
 
@@ -80,7 +80,7 @@ private:
 
     Similarities<Weight> exact;
     const Longest& longest;
-    Held held, none;
+    DenseHistogram dense, none;
     bool laid = false;
     Pair waiting[AT_ONCE];
     i64 n_waiting = 0;

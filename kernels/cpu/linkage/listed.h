@@ -6,7 +6,7 @@
 
 namespace gpuens {
 
-// When a list was made or updated last, and when a region last merged: numbers of rounds.
+// Round numbers (G,) of each list's last update and of each region's last merge.
 struct Rounds {
     std::vector<i64> updated, merged;
 
@@ -75,7 +75,7 @@ private:
     // Write the list of a union from the lists of its two parts, and the bound of all regions outside both lists.
     void unite(i64 a) {
         i64 b = state.partner[a];
-        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // of the objects that were in region a before the merge
+        f64 share = (f64)(size[a] - size[b]) / (f64)size[a];  // share of region a's objects that it had before the merge
         Bound bound = union_bound(bound_of(a), bound_of(b), share, ratio, tolerance);
         pool(a, b);
         list.begin_over(a);
@@ -153,7 +153,7 @@ public:
         return (i64)unknown.size();
     }
 
-    const std::vector<i64>& found() const { return due; }
+    const std::vector<i64>& updated_regions() const { return due; }
 
     void settle(Vector<const i64> queries) {
         over_ranges(queries.size, SIMILARITY_NS, [&](i64 begin, i64 end) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "linkage/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -18,8 +18,8 @@ constexpr i64 SAMPLED = 1 << 14;  // rows used to compute the points of clusters
 constexpr i64 LEAF = 32;          // smallest number of rows in a part that results from halving
 constexpr i64 LOOKED_AT = 64;     // rows used to estimate the direction in which a part's points differ most
 constexpr i64 AT_ONCE = 256;      // rows whose sums a cache holds while clusterings are added
-constexpr f64 LABEL_NS = 3;       // to add a point
-constexpr f64 HALVING_NS = 10;    // to put a row into one half of its part
+constexpr f64 LABEL_NS = 3;       // time to add a label's point
+constexpr f64 HALVING_NS = 10;    // time to put a row into one half of its part
 
 struct PlacedRow {
     f32 point[DIMENSIONS];

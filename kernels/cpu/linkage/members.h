@@ -18,8 +18,8 @@ struct RowIndex {
            (Vector<const i64>, place),   // (G,)
            (Vector<const i64>, sizes),   // (G,): the number of objects of each row
            (Vector<const i64>, offsets),  // (M + 1,)
-           (Chunks, of_bytes),           // of tables of units of 8 bits
-           (Chunks, of_words));          // of tables of units of 16 bits
+           (Chunks, of_bytes),           // chunks for tables of 8-bit units
+           (Chunks, of_words));          // chunks for tables of 16-bit units
 
     i64 n_clusterings() const { return offsets.size - 1; }
 };
@@ -44,9 +44,9 @@ struct Members {
 // The rows of some regions, one region after the other.
 struct RowsOfRegions {
     std::vector<i64> regions, places, sizes;
-    std::vector<i64> ends;  // of each region's rows
+    std::vector<i64> ends;  // last row of each region's chain
 
-    RowsOfRegions(std::vector<i64> some, const Members& members, const RowIndex& index) : regions(std::move(some)) {
+    RowsOfRegions(std::vector<i64> regions_, const Members& members, const RowIndex& index) : regions(std::move(regions_)) {
         for (i64 row : regions) {
             for (; row >= 0; row = members.follows[row]) {
                 places.push_back(index.place[row]);

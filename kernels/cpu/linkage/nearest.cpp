@@ -14,11 +14,11 @@
 #include <atomic>
 #include <limits>
 
-#include "lanes.h"
+#include "runtime/lanes.h"
 #include "linkage/comparisons.h"
 #include "linkage/primitives.h"
 #include "linkage/shortlist.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -26,18 +26,18 @@ namespace {
 
 constexpr i64 BAND = 16;             // number of bands; the width of a band is 1/16 of the query's best bound
 constexpr i64 AT_ONCE = 4;           // rows whose exact similarities are computed together
-constexpr f64 LABEL_NS = 1.0;        // to lay out a label
-constexpr f64 COMPARISON_NS = 1e-3;  // for one of all labels, most of whose comparisons bounds save
+constexpr f64 LABEL_NS = 1.0;        // time to lay out a label
+constexpr f64 COMPARISON_NS = 1e-3;  // time per comparison of labels, counting those that bounds save
 
 // The component of each part of `length` components, -1 of a part of several.
 std::vector<i64> of_parts(const std::vector<i64>& component, i64 length) {
-    std::vector<i64> found;
+    std::vector<i64> common;
     for (i64 first = 0; first < (i64)component.size(); first += length) {
-        i64 end = std::min(first + length, (i64)component.size()), own = component[first];
-        bool alike = std::all_of(&component[first], component.data() + end, [&](i64 other) { return other == own; });
-        found.push_back(alike ? own : -1);
+        i64 end = std::min(first + length, (i64)component.size()), name = component[first];
+        bool alike = std::all_of(&component[first], component.data() + end, [&](i64 other) { return other == name; });
+        common.push_back(alike ? name : -1);
     }
-    return found;
+    return common;
 }
 
 // The components of rows, tiles and segments, none of whose rows is compared with rows of its own component.
@@ -52,19 +52,19 @@ struct Components {
 };
 
 // A row whose list is to be made, by its place, of rows at least so similar.
-struct Asked {
+struct RowQuery {
     i64 place;
-    f64 least;
+    f64 smallest;
 };
 
 // The queries in the order of their places; order (G,): the row at each place.
-std::vector<Asked> by_place(Vector<const i64> order, Vector<const i64> queries, Vector<const f64> least) {
+std::vector<RowQuery> by_place(Vector<const i64> order, Vector<const i64> queries, Vector<const f64> smallest) {
     std::vector<i64> place(order.size);
     for (i64 i = 0; i < order.size; ++i) place[order[i]] = i;
-    std::vector<Asked> asked;
-    for (i64 i = 0; i < queries.size; ++i) asked.push_back({place[queries[i]], least[i]});
-    std::sort(asked.begin(), asked.end(), [](Asked a, Asked b) { return a.place < b.place; });
-    return asked;
+    std::vector<RowQuery> row_queries;
+    for (i64 i = 0; i < queries.size; ++i) row_queries.push_back({place[queries[i]], smallest[i]});
+    std::sort(row_queries.begin(), row_queries.end(), [](RowQuery a, RowQuery b) { return a.place < b.place; });
+    return row_queries;
 }
 
 template <typename Code, typename Unit>
@@ -82,27 +82,27 @@ public:
     }
 
     // Rebuild the lists of up to 64 rows; return the number of comparisons.
-    i64 rebuild(const Asked* asked, i64 width_) {
+    i64 rebuild(const RowQuery* row_queries, i64 width_) {
         width = width_;
         compared = width * n_clusterings * of.n_segments();
-        for (i64 j = 0; j < width; ++j) begin(queries[j], asked[j]);
+        for (i64 j = 0; j < width; ++j) begin(queries[j], row_queries[j]);
         for (i64 g = 0; g < of.n_groups(); ++g) bound(g, of.in_segments, components.of_segments, reach_in);
         for (i64 j = 0; j < width; ++j) queries[j].low = highest(j) - highest(j) / BAND;
         std::fill(reached.begin(), reached.end(), false);
         while (true) {
             for (i64 s : wanted_segments()) visit(s);
-            bool more = false;
+            bool is_open = false;
             for (i64 j = 0; j < width; ++j) {
                 i64& low = queries[j].low;
                 if (low <= queries[j].floor) continue;
                 low = std::min(low - 1, low - low / BAND);
-                more = true;
+                is_open = true;
             }
-            if (!more) break;
+            if (!is_open) break;
         }
         for (i64 j = 0; j < width; ++j) {
             list_candidates(queries[j]);
-            queries[j].list.end(queries[j].least);
+            queries[j].list.end(queries[j].smallest);
         }
         return compared;
     }
@@ -117,7 +117,7 @@ private:
         explicit Query(const Shortlists& lists) : list(lists), best(lists.n_listed()) { candidates.reserve(CANDIDATES); }
 
         i64 place = 0;
-        f64 least = 0;
+        f64 smallest = 0;
         const Code* labels = nullptr;
         std::vector<Unit> worth;  // units of each label
         i64 floor = 0;            // smallest score of a candidate
@@ -129,16 +129,16 @@ private:
         i64 limit() const { return std::max(low, floor); }
     };
 
-    void begin(Query& query, Asked asked) {
-        query.place = asked.place;
-        query.least = asked.least;
-        query.labels = of.rows[asked.place];
+    void begin(Query& query, RowQuery row_query) {
+        query.place = row_query.place;
+        query.smallest = row_query.smallest;
+        query.labels = of.rows[row_query.place];
         query.worth.resize(n_clusterings);
         for (i64 m = 0; m < n_clusterings; ++m) query.worth[m] = of.units[of.starts[m] + query.labels[m]];
-        query.floor = std::max((i64)1, floor_of(asked.least));
+        query.floor = std::max((i64)1, floor_of(row_query.smallest));
         query.candidates.clear();
         query.best.forget();
-        query.list.begin(of.order[asked.place]);
+        query.list.begin(of.order[row_query.place]);
     }
 
     // The smallest score of a row so similar.
@@ -146,13 +146,13 @@ private:
 
     // Write bounds of each query's scores in 64 parts, tiles or segments; 0 in a part of the query's own component.
     void bound(i64 group, Matrix<Unit> present, const std::vector<i64>& of_parts, const Aligned<Bound>& bounds) {
-        Bound* own = &bounds[group * LANES * SEGMENT];
+        Bound* sums = &bounds[group * LANES * SEGMENT];
         for (i64 c = 0; c + 1 < of.chunks.size; ++c)
             label_scores(width, [&](i64 j) { return queries[j].labels; }, of.starts.data,
-                         Chunk{of.chunks[c], of.chunks[c + 1], 0}, present[group * of.n_clusters()], own);
+                         Chunk{of.chunks[c], of.chunks[c + 1], 0}, present[group * of.n_clusters()], sums);
         for (i64 part = group * SEGMENT; part < std::min((group + 1) * SEGMENT, (i64)of_parts.size()); ++part)
             for (i64 j = 0; j < width && of_parts[part] >= 0; ++j)
-                if (of_parts[part] == components.of_rows[queries[j].place]) own[j * SEGMENT + part % SEGMENT] = 0;
+                if (of_parts[part] == components.of_rows[queries[j].place]) sums[j * SEGMENT + part % SEGMENT] = 0;
     }
 
     Bound* bounds_of(i64 group, i64 j, const Aligned<Bound>& bounds) const {
@@ -160,22 +160,22 @@ private:
     }
 
     i64 highest(i64 j) const {
-        Bound found = 0;
+        Bound largest = 0;
         for (i64 g = 0; g < of.n_groups(); ++g)
             for (i64 s = 0; s < std::min(SEGMENT, of.n_segments() - g * SEGMENT); ++s)
-                found = std::max(found, bounds_of(g, j, reach_in)[s]);
-        return found;
+                largest = std::max(largest, bounds_of(g, j, reach_in)[s]);
+        return largest;
     }
 
     // Segments whose bound reaches the limit of any query.
     const std::vector<i64>& wanted_segments() {
-        wanted.clear();
+        segments.clear();
         for (i64 g = 0; g < of.n_groups(); ++g) {
             u64 near = 0;
             for (i64 j = 0; j < width; ++j) near |= reaching_lanes(bounds_of(g, j, reach_in), queries[j].limit());
-            each_bit(near, [&](i64 s) { wanted.push_back(g * SEGMENT + s); });
+            each_bit(near, [&](i64 s) { segments.push_back(g * SEGMENT + s); });
         }
-        return wanted;
+        return segments;
     }
 
     template <typename T>
@@ -194,11 +194,11 @@ private:
             Query& query = queries[j];
             // case 1: no row of any tile of the segment can score enough
             if (bounds_of(s / SEGMENT, j, reach_in)[s % SEGMENT] < query.limit()) continue;
-            Bound* own = bounds_of(s, j, reach);
-            each_bit(reaching_lanes(own, query.limit()), [&](i64 t) {
+            Bound* tile_bounds = bounds_of(s, j, reach);
+            each_bit(reaching_lanes(tile_bounds, query.limit()), [&](i64 t) {
                 // case 2: the query has meanwhile found K better rows than any of the tile
-                if (own[t] < query.floor) return;
-                own[t] = 0;  // a tile is compared only once
+                if (tile_bounds[t] < query.floor) return;
+                tile_bounds[t] = 0;  // a tile is compared only once
                 compare(query, s * SEGMENT + t);
             });
         }
@@ -260,7 +260,7 @@ private:
         for (i64 k = 0; k < n_waiting; ++k) {
             i64 other = of.order[waiting[k].place], pairs = of.sizes[query.place] * of.sizes[waiting[k].place];
             f64 similarity = totals[k] / (f64)(pairs * n_clusterings);
-            if (similarity >= query.least) query.list.add(other, similarity, pair_hash(row, other));
+            if (similarity >= query.smallest) query.list.add(other, similarity, pair_hash(row, other));
         }
     }
 
@@ -274,9 +274,9 @@ private:
         for (i64 m = 0; m < n_clusterings; ++m) {
             Code label = query.labels[m];
             Native<Code, AT_ONCE> theirs = {a[m], b[m], c[m], d[m]};
-            auto same = __builtin_convertvector(theirs == label, Native<i64, AT_ONCE>);
+            auto equal = __builtin_convertvector(theirs == label, Native<i64, AT_ONCE>);
             f64 weight = weights[of.starts[m] + label];
-            sums += (Floats)((Native<i64, AT_ONCE>)(pairs * weight) & same);
+            sums += (Floats)((Native<i64, AT_ONCE>)(pairs * weight) & equal);
         }
         for (i64 k = 0; k < AT_ONCE; ++k) totals[k] = sums[k];
     }
@@ -286,13 +286,13 @@ private:
     const Tiled<Code, Unit>& of;
     const Components& components;
     i64 n_clusterings;
-    f64 to_score;  // from a similarity to a score that it surely has
+    f64 to_score;  // factor from a similarity to its smallest score
     i64 rounding;  // largest excess of a score over the exact one, in units
     i64 width = 0, compared = 0;
     std::vector<Query> queries;
     Aligned<Bound> reach_in, reach;  // bounds in segments and tiles: (groups or segments, queries, 64)
     std::vector<char> reached;     // whether the bounds in the tiles of each segment are known
-    std::vector<i64> wanted;
+    std::vector<i64> segments;
 };
 
 }  // namespace
@@ -323,18 +323,18 @@ void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled) {
     }, tiled);
 }
 
-i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
+i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> smallest, Vector<const i64> component,
                  const Shortlists& lists) {
     std::atomic<i64> compared = 0;
     std::visit([&]<typename Code, typename Unit>(const Tiled<Code, Unit>& of) {
-        std::vector<Asked> asked = by_place(of.order, queries, least);
+        std::vector<RowQuery> row_queries = by_place(of.order, queries, smallest);
         Components components(component, of.order);
         f64 nanoseconds = COMPARISON_NS * (f64)LANES * (f64)of.n_rows() * (f64)of.n_clusterings();
         in_threads((queries.size + LANES - 1) / LANES, nanoseconds, [&](Ranges& ranges) {
             NearestRows<Code, Unit> search(of, components, lists);
             while (Range range = ranges.next())
                 for (i64 first = range.start * LANES; first < std::min(range.stop * LANES, queries.size); first += LANES)
-                    compared += search.rebuild(&asked[first], std::min((i64)LANES, queries.size - first));
+                    compared += search.rebuild(&row_queries[first], std::min((i64)LANES, queries.size - first));
         });
     }, tiled);
     return compared;

@@ -3,8 +3,8 @@
 
 #include <variant>
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 

@@ -8,7 +8,7 @@
 
 #include "linkage/primitives.h"
 #include "linkage/union_find.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -51,16 +51,16 @@ private:
             look();
             i64 last = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : -1, nearest = before;
             // the cluster before wins a tie, so that chains end
-            f64 least = before >= 0 ? between(last, before) : std::numeric_limits<f64>::infinity();
+            f64 smallest = before >= 0 ? between(last, before) : std::numeric_limits<f64>::infinity();
             for (i64 i = 0; i < n; ++i) {
                 if (n_rows_of[i] == 0 || i == last) continue;
                 // a mean of vast distances may be infinite
-                if (f64 distance = between(last, i); nearest < 0 || distance < least) least = distance, nearest = i;
+                if (f64 distance = between(last, i); nearest < 0 || distance < smallest) smallest = distance, nearest = i;
             }
             if (before >= 0 && nearest == before) {
                 chain.resize(chain.size() - 2);
                 join(std::min(last, before), std::max(last, before));
-                return {std::min(last, before), std::max(last, before), least};
+                return {std::min(last, before), std::max(last, before), smallest};
             }
             chain.push_back(nearest);
         }

@@ -11,8 +11,8 @@
 
 #include <bit>
 
-#include "extremes.h"
-#include "lanes.h"
+#include "runtime/extremes.h"
+#include "runtime/lanes.h"
 #include "linkage/rounds.h"
 
 namespace gpuens {
@@ -53,14 +53,14 @@ public:
             look();
             i64 high = std::min(low + BLOCK, n);
             for (i64 i = low; i < high; ++i) {
-                const Code* own = &tiles[low * codes.rows + i - low];
+                const Code* labels = &tiles[low * codes.rows + i - low];
                 for (i64 m = 0; m < codes.rows; ++m) {
-                    Code label = own[m * BLOCK];
+                    Code label = labels[m * BLOCK];
                     worth[m] = label == MISSING(Code) ? 0.0 : weights[offsets[m] + label];
                 }
                 f64* sums = (*this)[i];
                 for (i64 first = 0; first <= low; first += BLOCK)
-                    add_tile(own, &tiles[first * codes.rows], worth, sums + first);
+                    add_tile(labels, &tiles[first * codes.rows], worth, sums + first);
                 for (i64 j = 0; j < i; ++j) sums[j] *= (f64)(sizes[i] * sizes[j]);
                 std::fill(sums + i, sums + width, 0.0);
             }
@@ -85,9 +85,9 @@ private:
 
     // Write the weights of the labels that a row has in common with the rows of a tile, added up.
     template <typename Code>
-    static void add_tile(const Code* own, const Code* tile, const std::vector<f64>& worth, f64* sums) {
+    static void add_tile(const Code* labels, const Code* tile, const std::vector<f64>& worth, f64* sums) {
         Lanes<f64, BLOCK> totals = {};
-        for (i64 m = 0; m < (i64)worth.size(); ++m) totals.plus_where(tile + m * BLOCK, own[m * BLOCK], worth[m]);
+        for (i64 m = 0; m < (i64)worth.size(); ++m) totals.plus_where(tile + m * BLOCK, labels[m * BLOCK], worth[m]);
         totals.store(sums);
     }
 
@@ -106,7 +106,7 @@ private:
 
 // Whole sums are exact.
 struct OfWholeSums {
-    const std::vector<i64>& size;  // of regions
+    const std::vector<i64>& size;  // objects of each region
     i64 n_clusterings;
 
     f64 operator()(f64 sum, i64 a, i64 b) const { return sum / (f64)(size[a] * size[b] * n_clusterings); }
@@ -151,7 +151,7 @@ public:
         return searches - before;
     }
 
-    const std::vector<i64>& found() { return state.left(); }
+    const std::vector<i64>& updated_regions() { return state.left(); }
 
     // Nearest regions are always current, but similarities are computed late, because few of them are needed.
     void settle(Vector<const i64> queries) {
@@ -174,7 +174,7 @@ public:
             changed[a] = changed[b] = true;
             add_rows(place[a], place[b], size[a]);
         }
-        for (i64 p = 0; p < kept.size; ++p) made.push_back({(i32)place[kept[p]], (i32)place[absorbed[p]]});
+        for (i64 p = 0; p < kept.size; ++p) merges.push_back({(i32)place[kept[p]], (i32)place[absorbed[p]]});
         for (i64 c : state.left()) look_up(c);
         for (i64 p = 0; p < kept.size; ++p) changed[kept[p]] = changed[absorbed[p]] = false;
         if (2 * state.n_left() <= sums.size()) remove_gone();
@@ -182,7 +182,7 @@ public:
 
 private:
     static constexpr i64 BLOCK = matrices::BLOCK, VECTOR = matrices::VECTOR;
-    static constexpr i64 NEVER = std::numeric_limits<i64>::max() / 2;  // more than the bits of any score
+    static constexpr i64 NEVER = std::numeric_limits<i64>::max() / 2;  // above the bits of any score
 
     struct Pair {
         i32 kept, absorbed;
@@ -191,17 +191,17 @@ private:
     // Add the columns of absorbed regions to those of kept regions in a row, by all merges before this round.
     void catch_up(i64 p) {
         f64* row = sums[p];
-        for (std::size_t i = caught_up[p]; i < made.size(); ++i) row[made[i].kept] += row[made[i].absorbed];
-        caught_up[p] = made.size();
+        for (std::size_t i = caught_up[p]; i < merges.size(); ++i) row[merges[i].kept] += row[merges[i].absorbed];
+        caught_up[p] = merges.size();
     }
 
     // Find the nearest region of region a, and the bits of a bound of all other scores.
     void search(i64 a) {
-        i64 most = score(sums[place[a]]);
+        i64 highest_bits = score(sums[place[a]]);
         state.nearest[a] = RETIRED;
-        if (most == 0) return;  // no cluster in common with any other region
+        if (highest_bits == 0) return;  // isolated: shares no cluster with another region
         candidates.clear();
-        i64 at_least = std::max((i64)1, most - slack);
+        i64 at_least = std::max((i64)1, highest_bits - slack);
         for (i64 t = 0; t < sums.blocks(); ++t) {
             if (highest[t] < at_least) continue;
             for (i64 p = t * BLOCK; p < (t + 1) * BLOCK; ++p)
@@ -232,20 +232,20 @@ private:
     // proportional to similarities, and 0 for absorbed regions.
     i64 score(const f64* row) {
         using Floats = Native<f64, VECTOR>;
-        i64 most = 0;
+        i64 largest = 0;
         for (i64 t = 0; t < sums.blocks(); ++t) {
             Native<i64, VECTOR> high{};
             for (i64 b = t * BLOCK; b < (t + 1) * BLOCK; b += VECTOR) {
-                Floats own = loaded<Floats>(row + b) * loaded<Floats>(&per_object[b]);
-                std::memcpy(&scores[b], &own, sizeof own);
-                auto bits = (Native<i64, VECTOR>)own;
+                Floats products = loaded<Floats>(row + b) * loaded<Floats>(&per_object[b]);
+                std::memcpy(&scores[b], &products, sizeof products);
+                auto bits = (Native<i64, VECTOR>)products;
                 high = bits > high ? bits : high;
             }
             highest[t] = 0;
             for (i64 lane = 0; lane < VECTOR; ++lane) highest[t] = std::max(highest[t], (i64)high[lane]);
-            most = std::max(most, highest[t]);
+            largest = std::max(largest, highest[t]);
         }
-        return most;
+        return largest;
     }
 
     i64 highest_of(i64 t) const {
@@ -254,16 +254,16 @@ private:
         return high;
     }
 
-    // Of the regions at two places; row p is up to date.
+    // The similarity of the regions at two places; row p is up to date.
     f64 similarity_of(i64 p, i64 q) const { return similarity(sums[p][q], name[p], name[q]); }
 
     // Write the sums of the union of the regions at two places, up to date but for the merges of this round.
     void add_rows(i64 p, i64 q, i64 n_objects) {
         catch_up(p);
         catch_up(q);
-        f64 *own = sums[p], *other = sums[q];
-        for (i64 c = 0; c < sums.size(); ++c) own[c] += other[c];
-        own[p] = own[q] = 0.0;
+        f64 *union_row = sums[p], *absorbed_row = sums[q];
+        for (i64 c = 0; c < sums.size(); ++c) union_row[c] += absorbed_row[c];
+        union_row[p] = union_row[q] = 0.0;
         per_object[p] = 1.0 / (f64)n_objects;
         per_object[q] = 0.0;
     }
@@ -274,9 +274,9 @@ private:
         if (changed[c]) {
             nearest = UNKNOWN;
         } else if (changed[nearest]) {
-            i64 all = state.now(nearest), p = place[all];
-            bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;  // no other region is nearer
-            nearest = sure ? all : UNKNOWN;
+            i64 region = state.now(nearest), p = place[region];
+            bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;  // whether any other region is surely farther
+            nearest = sure ? region : UNKNOWN;
             stale[c] = true;
         }
     }
@@ -294,7 +294,7 @@ private:
     // Give a place to each region that is left, the places of the matrix.
     void begin_anew() {
         name = state.left();
-        made.clear();
+        merges.clear();
         caught_up.assign(name.size(), 0);
         per_object.assign(sums.blocks() * BLOCK, 0.0);
         for (std::size_t p = 0; p < name.size(); ++p) {
@@ -313,7 +313,7 @@ private:
     std::vector<char> changed;           // whether each region has merged in this round
     std::vector<char> stale;             // whether the similarity of each region with its nearest one is not known
     std::vector<i64> candidates;         // places of regions that may be the nearest of one region
-    std::vector<Pair> made;              // places of merges since the matrix was made
+    std::vector<Pair> merges;              // places of merges since the matrix was made
     std::vector<std::size_t> caught_up;  // merges that each row has added up
     std::vector<f64> per_object, scores;
     std::vector<i64> highest;

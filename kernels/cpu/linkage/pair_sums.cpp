@@ -44,7 +44,7 @@ PairSums::Columns PairSums::columns_of(const std::vector<i64>& places, const std
     return of;
 }
 
-// Not templates, whose arguments lose that a type may alias others.
+// Functions in place of a template: a template argument would lose the attribute that Wide may alias other types.
 
 static void weigh(const u16* sums, const f32* worth, i64 n, f32* uppers) {
 #pragma GCC ivdep
@@ -96,13 +96,13 @@ void PairSums::bound_all(i64 p, i64 size, const Columns& with, f32* uppers) cons
 void PairSums::unite(i64 p, i64 q) {
     i64 n = half();
     if (!is_union(p) && !is_union(q)) {
-        std::vector<f32> both(units.columns);
-        add_weighed(units[p], worth[p], units.columns, both.data());
-        add_weighed(units[q], worth[q], units.columns, both.data());
+        std::vector<f32> sum_row(units.columns);
+        add_weighed(units[p], worth[p], units.columns, sum_row.data());
+        add_weighed(units[q], worth[q], units.columns, sum_row.data());
         first[p] = p;
         second[p] = q;
-        std::memcpy(units[p], both.data(), n * sizeof(f32));
-        std::memcpy(units[q], both.data() + n, n * sizeof(f32));
+        std::memcpy(units[p], sum_row.data(), n * sizeof(f32));
+        std::memcpy(units[q], sum_row.data() + n, n * sizeof(f32));
     } else if (!is_union(p) || !is_union(q)) {
         i64 alone = is_union(p) ? q : p, with = is_union(p) ? p : q;
         for (auto [row, of] : {std::pair(first[with], units[alone]), std::pair(second[with], units[alone] + n)})

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 
@@ -24,14 +24,14 @@ public:
     // An upper bound on the similarity of the regions at places p and q, of so many objects.
     f64 upper(i64 p, i64 q, i64 size_p, i64 size_q) const;
 
-    // A lower bound on the same similarity, where `reach` is the upper bound.
+    // A lower bound on that similarity, where `reach` is the upper bound.
     f64 lower(f64 reach, i64 p, i64 q) const { return reach * (1.0 - 2.0 * EPS * terms(p, q)) - loss; }
 
-    // All active regions, as a search reads them.
+    // The active regions in the layout of a search.
     struct Columns {
-        std::vector<i64> unions, ends;  // places of regions of several columns, and the ends of these
+        std::vector<i64> unions, ends;  // places of regions of several columns, and the ends of their columns
         std::vector<u32> columns;
-        std::vector<f32> per_object;  // for each place: 1 / objects, 0 without a region
+        std::vector<f32> per_object;  // 1 / objects of the region at each place, 0 without one
     };
     Columns columns_of(const std::vector<i64>& places, const std::vector<i64>& size) const;
 
@@ -53,7 +53,7 @@ private:
     f64 at(i64 p, i64 column) const;
 
     Matrix<u16> units;
-    f64 loss;  // how far the units of a pair can be above its similarity
+    f64 loss;  // largest excess of a pair's units over its similarity
     std::vector<i64> first, second;  // the rows with both halves of a union's sums; -1 for an initial region
     std::vector<f32> worth;  // objects of the initial region of each column
     std::vector<i64> follows, last, n_members;  // a chain of the columns of each region, and their number

@@ -15,7 +15,7 @@
 // skipped if its upper bound is below an exact similarity already computed.
 #pragma once
 
-#include "lanes.h"
+#include "runtime/lanes.h"
 #include "linkage/pair_sums.h"
 #include "linkage/rounds.h"
 #include "linkage/units.h"
@@ -27,10 +27,10 @@ namespace tabled {
 constexpr i64 LAID = 1 << 22;  // largest number of counts in dense histograms
 constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
 
-using Flags = std::vector<char>;  // of several threads, which may not share a byte
+using Flags = std::vector<char>;  // flags that several threads set; chars, because bits would share bytes
 
-// For each place, the places of the regions nearest to its region, with upper bounds on the similarities, and an upper
-// bound for all other regions.
+// Lists, per place, of the places of the nearest regions with upper bounds on the similarities, and an upper bound for all
+// other regions.
 struct NearLists {
     i64 n_listed;
     std::vector<i32> near;   // (n, n_listed), -1 for none
@@ -88,9 +88,9 @@ public:
     // The dense histogram of the region at place p, null if it has none.
     const i32* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
 
-    // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than `least`
+    // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than `lower_bound`
     // entries and there is room.
-    void unite(i64 p, i64 q, const Histograms& of, i64 a, i64 least) {
+    void unite(i64 p, i64 q, const Histograms& of, i64 a, i64 smallest_length) {
         if (at[q] >= 0 && at[p] < 0) {
             at[p] = at[q];
         } else if (at[q] >= 0) {
@@ -98,14 +98,14 @@ public:
             free.push_back(at[q]);
         }
         at[q] = -1;
-        if (at[p] < 0 && !free.empty() && of.length[a] > least) {
+        if (at[p] < 0 && !free.empty() && of.length[a] > smallest_length) {
             at[p] = free.back();
             free.pop_back();
         }
         if (at[p] < 0) return;
-        auto& own = counts[at[p]];
-        own.resize(n_clusters);
-        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) own[of.clusters[e]] = of.counts[e];
+        auto& histogram = counts[at[p]];
+        histogram.resize(n_clusters);
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) histogram[of.clusters[e]] = of.counts[e];
     }
 
 private:
@@ -115,7 +115,7 @@ private:
     std::vector<std::vector<i32>> counts;
 };
 
-// What all threads read while regions are searched.
+// The data that all threads read while regions are searched.
 template <typename Weight>
 struct Table {
     PairSums sums;
@@ -130,54 +130,54 @@ struct Table {
 template <typename Weight>
 class Chooser {
 public:
-    explicit Chooser(const Table<Weight>& table_) : table(table_), held(0) {}
+    explicit Chooser(const Table<Weight>& table_) : table(table_), query_dense(0) {}
 
     // Begin with region a, whose nearest region has a similarity of at least so many units.
     void begin(i64 a_, f64 least_) {
         a = a_;
-        least = least_;
-        found = RETIRED;
+        lower_bound = least_;
+        nearest_region = RETIRED;
         best = 0.0;
         best_tie = NO_HASH;
     }
 
     void offer(i64 r, f64 upper) {
-        if (upper < least) return;
+        if (upper < lower_bound) return;
         f64 similarity = similarity_with(r);
         u64 tie = pair_hash(a, r);
         if (!comes_before(similarity, tie, best, best_tie)) return;
-        found = r;
+        nearest_region = r;
         best = similarity;
         best_tie = tie;
-        least = std::max(least, similarity * table.unit);
+        lower_bound = std::max(lower_bound, similarity * table.unit);
     }
 
     i64 end() {
-        if (laid) held.clear(table.exact.of, a);
+        if (laid) query_dense.clear(table.exact.of, a);
         laid = false;
-        return found;
+        return nearest_region;
     }
 
 private:
-    // The same bits, whichever histogram is dense.
+    // The exact similarity, with equal bits whichever histogram is dense.
     f64 similarity_with(i64 r) {
         const auto& of = table.exact.of;
         const i32* dense = table.longest[table.place[r]];
         if (dense && of.length[a] <= of.length[r])
             return table.exact.mean(shared_with(of, a, dense, table.exact.weights), a, r);
         if (!laid) {
-            if (!held) held = Held(table.n_clusters);
-            held.lay(of, a);
+            if (!query_dense) query_dense = DenseHistogram(table.n_clusters);
+            query_dense.lay(of, a);
             laid = true;
         }
-        return table.exact.with(held, a, r);
+        return table.exact.with(query_dense, a, r);
     }
 
     const Table<Weight>& table;
-    Held held;
+    DenseHistogram query_dense;
     bool laid = false;
-    i64 a = -1, found = RETIRED;
-    f64 least = 0.0, best = 0.0;
+    i64 a = -1, nearest_region = RETIRED;
+    f64 lower_bound = 0.0, best = 0.0;
     u64 best_tie = NO_HASH;
 };
 
@@ -187,17 +187,17 @@ i64 decide(i64 a, const Table<Weight>& table, const NearLists& lists, Chooser<We
     i64 p = table.place[a], n = 0;
     const i32* near = &lists.near[p * lists.n_listed];
     const f64* reach = &lists.reach[p * lists.n_listed];
-    f64 least = -__builtin_inf();
-    for (; n < lists.n_listed && near[n] >= 0; ++n) least = std::max(least, table.sums.lower(reach[n], p, near[n]));
-    if (lists.bound[p] > 0.0 && lists.bound[p] >= least) return UNKNOWN;
-    i64 candidates = 0, found = RETIRED;
+    f64 lower_bound = -__builtin_inf();
+    for (; n < lists.n_listed && near[n] >= 0; ++n) lower_bound = std::max(lower_bound, table.sums.lower(reach[n], p, near[n]));
+    if (lists.bound[p] > 0.0 && lists.bound[p] >= lower_bound) return UNKNOWN;
+    i64 candidates = 0, nearest = RETIRED;
     for (i64 s = 0; s < n; ++s)
-        if (reach[s] >= least) {
+        if (reach[s] >= lower_bound) {
             ++candidates;
-            found = table.ids[near[s]];
+            nearest = table.ids[near[s]];
         }
-    if (candidates < 2) return found;
-    chooser.begin(a, least);
+    if (candidates < 2) return nearest;
+    chooser.begin(a, lower_bound);
     for (i64 s = 0; s < n; ++s) chooser.offer(table.ids[near[s]], reach[s]);
     return chooser.end();
 }
@@ -230,14 +230,14 @@ public:
 private:
     // More regions may be the nearest than fit into a list.
     i64 best_of_all(i64 a, i64 p) {
-        f64 least = 0.0;
+        f64 lower_bound = 0.0;
         for (i64 s = p * lists.n_listed; s < (p + 1) * lists.n_listed && lists.near[s] >= 0; ++s)
-            least = std::max(least, table.sums.lower(lists.reach[s], p, lists.near[s]));
-        chooser.begin(a, least);
+            lower_bound = std::max(lower_bound, table.sums.lower(lists.reach[s], p, lists.near[s]));
+        chooser.begin(a, lower_bound);
         for (i64 q : places)
             if (uppers[q] > 0.0f) chooser.offer(table.ids[q], uppers[q]);
-        i64 found = chooser.end();
-        return found == RETIRED ? UNKNOWN : found;
+        i64 nearest = chooser.end();
+        return nearest == RETIRED ? UNKNOWN : nearest;
     }
 
     const Table<Weight>& table;
@@ -285,7 +285,7 @@ public:
         return (i64)queries.size();
     }
 
-    const std::vector<i64>& found() { return state.left(); }
+    const std::vector<i64>& updated_regions() { return state.left(); }
 
     void settle(Vector<const i64> queries) {
         over_ranges(queries.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
@@ -332,9 +332,9 @@ private:
         }
         i32* near = &lists.near[p * n];
         f64* reach = &lists.reach[p * n];
-        bool gone = merged[table.place[nearest]], changed = false;
+        bool has_merged = merged[table.place[nearest]], changed = false;
         for (i64 s = 0; s < n; ++s) changed |= near[s] >= 0 && merged[near[s]];
-        if (!gone && !changed) return false;
+        if (!has_merged && !changed) return false;
         for (i64 s = 0; s < n && near[s] >= 0; ++s) {
             i64 q = near[s];
             f64 upper = reach[s];
@@ -349,7 +349,7 @@ private:
             reach[kept++] = upper;
         }
         std::fill(near + kept, near + n, -1);
-        if (!gone) return false;
+        if (!has_merged) return false;
         nearest = kept ? tabled::decide(a, table, lists, chooser) : UNKNOWN;
         return nearest == UNKNOWN;
     }

@@ -1,7 +1,7 @@
 // The primitives of linkages, as Python calls them (bindings.cpp).
 #pragma once
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 #include "linkage/dendrogram.h"
 #include "linkage/nearest.h"
 #include "linkage/shortlist.h"
@@ -13,15 +13,15 @@ namespace gpuens {
 // The labels (n_leaves,) after the merges, in the order of the clusters' smallest leaves.
 void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels);
 
-// The number of regions of at least `least` objects before the first merge and after each, n_large (n + 1,); counts (n + 1,)
+// The number of regions of at least `smallest_size` objects before the first merge and after each, n_large (n + 1,); counts (n + 1,)
 // are those of the leaves.
-void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 least,
+void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 smallest_size,
                  Vector<i64> n_large);
 
-// Both nodes (n, 2) of each merge, the smaller first, and its leaves (n,); merge i makes node n + 1 + i.
+// The two nodes (n, 2) of each merge, the smaller first, and its leaves (n,); merge i makes node n + 1 + i.
 void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64> children, Vector<i64> n_leaves);
 
-// Both regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i for the
+// The two regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i for the
 // union of merge i.
 void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed);
 
@@ -34,9 +34,9 @@ void order_by_locality(Codes<Matrix> columns, Vector<const i64> offsets, Matrix<
 // nearest.cpp. columns (M, G): codes of rows, written to tiles.
 void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
 
-// The lists of rows `queries` (n,), of rows of other components than its own and at least so similar (n,); component (G,).
+// The lists of rows `queries` (n,), of rows of other components than its own with a similarity of at least `smallest` (n,); component (G,).
 // Returns the number of label comparisons.
-i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
+i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> smallest, Vector<const i64> component,
                  const Shortlists& lists);
 
 // pair_chains.cpp. distances (n (n + 1) / 2,) of all pairs of n + 1 rows, overwritten: the merges of average or complete linkage,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 

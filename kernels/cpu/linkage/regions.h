@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 
@@ -72,9 +72,9 @@ Weight shared_with(const Histograms& of, i64 r, const i32* held, const Weight* w
 }
 
 // The dense histogram (N_c,) of one region at a time; zeros in between.
-class Held {
+class DenseHistogram {
 public:
-    explicit Held(i64 n_clusters) : counts(n_clusters) {}
+    explicit DenseHistogram(i64 n_clusters) : counts(n_clusters) {}
 
     void lay(const Histograms& of, i64 a) {
         for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) counts[of.clusters[e]] = of.counts[e];
@@ -118,23 +118,23 @@ struct Similarities {
 
     f64 operator()(i64 a, i64 b) const { return similarity_of(of, Weighting<Weight>{weights, 0, n_clusterings}, a, b); }
 
-    // The same bits by the dense histogram of region a, unless a search in the longer histogram is quicker.
-    f64 with(const Held& held, i64 a, i64 b) const {
+    // Equal bits by the dense histogram of region a, unless a search in the longer histogram is quicker.
+    f64 with(const DenseHistogram& held, i64 a, i64 b) const {
         if (!held || of.length[b] > 8 * of.length[a]) return (*this)(a, b);
         return mean(shared_with(of, b, held.data(), weights), a, b);
     }
 
-    // The same bits by the dense histograms of both, with one look-up per entry of the shorter one.
-    f64 of_laid(const Held& held, i64 a, const i32* laid, i64 b) const {
+    // Equal bits by the dense histograms of both regions, with one look-up per entry of the shorter one.
+    f64 of_laid(const DenseHistogram& held, i64 a, const i32* laid, i64 b) const {
         bool shorter = of.length[a] < of.length[b];
         return mean(shared_with(of, shorter ? a : b, shorter ? laid : held.data(), weights), a, b);
     }
 };
 
 // Dense histograms (n, N_c) of some large regions, which are in many comparisons.
-class Laid {
+class DenseHistograms {
 public:
-    Laid(const Histograms& of, std::vector<i64> some_, i64 n_clusters_)
+    DenseHistograms(const Histograms& of, std::vector<i64> some_, i64 n_clusters_)
         : regions(std::move(some_)), n_clusters(n_clusters_), counts(regions.size() * n_clusters_) {
         for (std::size_t i = 0; i < regions.size(); ++i)
             for (i64 e = of.start[regions[i]]; e < of.start[regions[i]] + of.length[regions[i]]; ++e)
@@ -150,14 +150,14 @@ private:
     std::vector<i32> counts;
 };
 
-// The same, found by region; others take their place now and then.
+// Dense histograms of some large regions, looked up by region; `lay` exchanges the regions.
 class Longest {
 public:
     Longest(i64 n_regions, i64 n_clusters_) : n_clusters(n_clusters_), laid({}, {}, n_clusters_), at(n_regions, -1) {}
 
     void lay(const Histograms& of, std::vector<i64> regions) {
         for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = -1;
-        laid = Laid(of, std::move(regions), n_clusters);
+        laid = DenseHistograms(of, std::move(regions), n_clusters);
         for (i64 i = 0; i < laid.n(); ++i) at[laid.region(i)] = (i32)i;
     }
 
@@ -166,7 +166,7 @@ public:
 
 private:
     i64 n_clusters;
-    Laid laid;
+    DenseHistograms laid;
     std::vector<i32> at;
 };
 

@@ -1,4 +1,4 @@
-// Average linkage by rounds of reciprocal nearest neighbours. What the files of this folder speak of:
+// Average linkage by rounds of reciprocal nearest neighbours. Terms of this folder:
 //
 // A region is a set of objects, at first those of one row. Its id is its smallest row. Similarities of regions are exact and come
 // from histograms (regions.h).
@@ -21,7 +21,8 @@
 // does not tell which region is its nearest: A is searched, and C is found, at .5. Round 2: A and C merge.
 //
 // Three ways of finding nearest regions serve these rounds: lists (listed.h), a table of all pairs for many clusterings
-// (pair_table.h), and a matrix of all pairs for few rows (pair_matrix.h). With lists, a round looks only at regions whose nearest may have changed (reverse_neighbors.h).
+// (pair_table.h), and a matrix of all pairs for few rows (pair_matrix.h). With lists, a round looks only at regions whose nearest
+// may have changed (reverse_neighbors.h).
 //
 // A region whose similarity with every other region is 0 retires; the rounds end when no region is left. At the end, regions that
 // have retired are joined at similarity 0. With similarities of any sign the last region retires.
@@ -36,7 +37,7 @@
 
 #include "linkage/dendrogram.h"
 #include "linkage/regions.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
@@ -51,17 +52,17 @@ public:
     // Each row is a region; place (G,): its place in an order in which similar ones are side by side.
     explicit State(Vector<const i64> place_)
         : nearest(place_.size, UNKNOWN), nearest_similarity(place_.size), into(place_.size), partner(place_.size, -1),
-          place(place_.begin(), place_.end()), gone(place_.size), active(place_.size), n_active(place_.size) {
+          place(place_.begin(), place_.end()), inactive(place_.size), active(place_.size), n_active(place_.size) {
         std::iota(into.begin(), into.end(), (i64)0);
         for (i64 i = 0; i < n_active; ++i) active[place[i]] = i;
     }
 
-    std::vector<i64> nearest;  // as it was when found; `now` of it is the nearest region
+    std::vector<i64> nearest;  // id of the nearest region when it was found; `now` maps it to the present region
     std::vector<f64> nearest_similarity;
     std::vector<i64> into;     // the region that absorbed each region, or the region itself
     std::vector<i64> partner;  // the region that each region has absorbed in this round, or -1
     std::vector<i64> kept, absorbed;
-    std::vector<f64> similarities;  // of merges
+    std::vector<f64> similarities;  // similarity of each merge
     i64 rounds = 0;
 
     // The region, not absorbed so far, that contains region r.
@@ -74,7 +75,7 @@ public:
 
     // The regions that are neither absorbed nor retired, similar ones side by side.
     const std::vector<i64>& left() {
-        if ((i64)active.size() != n_active) std::erase_if(active, [&](i64 a) { return gone[a]; });
+        if ((i64)active.size() != n_active) std::erase_if(active, [&](i64 a) { return inactive[a]; });
         return active;
     }
 
@@ -119,7 +120,7 @@ public:
     }
 
     void leave_out(i64 r) {
-        gone[r] = true;
+        inactive[r] = true;
         --n_active;
     }
 
@@ -128,7 +129,7 @@ public:
     i64 pair_best() {
         i64 best = -1;
         for (i64 a : left()) {
-            if (nearest[a] < 0 || gone[nearest[a]]) continue;
+            if (nearest[a] < 0 || inactive[nearest[a]]) continue;
             f64 similarity = nearest_similarity[a], highest = best < 0 ? 0.0 : nearest_similarity[best];
             if (best < 0 || similarity > highest || (similarity == highest && a < best)) best = a;
         }
@@ -144,17 +145,17 @@ private:
     Vector<const i64> last(const std::vector<i64>& of) const { return {of.data() + of.size() - n_last, n_last}; }
 
     std::vector<i64> place;
-    std::vector<char> gone;  // absorbed or retired
+    std::vector<char> inactive;  // absorbed or retired
     std::vector<i64> active;
     i64 n_active, n_last = 0;
 };
 
-// What Python hears of the progress: numbers of first searches and of merges.
+// Report of the progress to Python: numbers of first searches and of merges.
 using Report = std::function<void(i64)>;
 
 // Merge regions until none is left, or `nearest` gives up. `Nearest` has
 //   find()             the nearest region of each region; the number of searches, or -1 to give up
-//   found()            the regions whose nearest region is new
+//   updated_regions()  the regions whose nearest region is new
 //   settle(regions)    writes their nearest region as it is now, and the similarity with it
 //   retire(region)     leaves out a region that will never merge
 //   unite()            unites the histograms of the pairs of this round, and updates what it knows by them
@@ -172,10 +173,10 @@ void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
             i64 best = state.pair_best();
             best_pair = {best, state.nearest[best]};
         }
-        const std::vector<i64>& found = best_pair.empty() ? nearest.found() : best_pair;
-        std::vector<i64> pairs = state.pair_up(span(found));
+        const std::vector<i64>& updated = best_pair.empty() ? nearest.updated_regions() : best_pair;
+        std::vector<i64> pairs = state.pair_up(span(updated));
         nearest.settle(span(pairs));
-        for (i64 a : found)
+        for (i64 a : updated)
             if (state.nearest[a] == RETIRED) {
                 nearest.retire(a);
                 state.leave_out(a);

@@ -1,6 +1,6 @@
 #include "linkage/searches.h"
 
-#include "linkage/row_regions.h"
+#include "linkage/row_search.h"
 
 namespace gpuens {
 
@@ -33,8 +33,8 @@ i64 Searches::search(Vector<const i64> queries, State& state, const Regions& reg
     }
     if (tiles && costs.tiles <= costs.rows) {
         i64 compared = search_tiles(*tiles, queries, state, index, regions, diagonal, lists, memory);
-        f64 all = (f64)entries_of(Histograms(regions).length, queries) * (f64)tiles->rows.n_rows();
-        left = std::min(1.0, (f64)compared / std::max(1.0, all));
+        f64 n_entries = (f64)entries_of(Histograms(regions).length, queries) * (f64)tiles->rows.n_rows();
+        left = std::min(1.0, (f64)compared / std::max(1.0, n_entries));
         return compared;
     }
     return search_rows(queries, span(active), members, index, regions, diagonal, lists);
@@ -44,9 +44,9 @@ Searches::Costs Searches::costs(Vector<const i64> queries, const std::vector<i64
                                 const Members& members) const {
     if (only == Kind::ROWS || index.n_clusterings() > MOST) return {NEVER, 0.0};
     if (only == Kind::TILES) return {0.0, NEVER};
-    f64 asked = (f64)entries_of(length, queries), n_blocks = (f64)((queries.size + LANES - 1) / LANES);
+    f64 n_entries = (f64)entries_of(length, queries), n_blocks = (f64)((queries.size + LANES - 1) / LANES);
     if (tiles) {  // exact costs are not needed if tiles are cheaper even when all regions have one row
-        f64 by_tiles = left * asked * (f64)tiles->rows.n_rows();
+        f64 by_tiles = left * n_entries * (f64)tiles->rows.n_rows();
         f64 by_rows = n_blocks * ROW * (f64)((i64)active.size() * index.n_clusterings());
         if (by_tiles <= by_rows) return {by_tiles, by_rows};
     }
@@ -57,7 +57,7 @@ Searches::Costs Searches::costs(Vector<const i64> queries, const std::vector<i64
         else
             of_many += length[a];
     f64 n_rows = (f64)(tiles ? tiles->rows.n_rows() : n_few), n_labels = (f64)(n_few * index.n_clusterings());
-    return {left * asked * n_rows, n_blocks * ROW * n_labels + (f64)queries.size * LARGE * (f64)of_many};
+    return {left * n_entries * n_rows, n_blocks * ROW * n_labels + (f64)queries.size * LARGE * (f64)of_many};
 }
 
 // Add the savings that new tiles would have given; return whether the sum, since tiles were last built, reaches the cost of

@@ -1,7 +1,7 @@
 // Choice between two searches for the nearest of all regions, which give the same lists:
 //
-// - Tiles of rows (tile_regions.h), one query after the other. Bounds exclude whole tiles, from similarities with earlier rounds.
-// - Rows (row_regions.h), 64 queries at a time, with all rows.
+// - Tiles of rows (tile_search.h), one query after the other. Bounds exclude whole tiles, from similarities with earlier rounds.
+// - Rows (row_search.h), 64 queries at a time, with all rows.
 //
 // Tiles are searched if bounds leave fewer labels to be compared than a search by rows compares. The share that they leave is that
 // of the last search by tiles, at first that of the first lists. Tiles are laid out anew once new ones would have saved their cost. Costs are predicted from counts, never
@@ -10,7 +10,7 @@
 
 #include <optional>
 
-#include "linkage/tile_regions.h"
+#include "linkage/tile_search.h"
 
 namespace gpuens {
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 
-// For each region, a list of its K nearest other regions, best first in the total order (order.h), and a bound of all regions
+// Lists, per region, of its K nearest other regions, best first in the total order (order.h), and a bound of all regions
 // outside the list: they come after (bound, bound_hash). In unused places, ids are -1 and similarities 0.
 struct Shortlists {
     RECORD(Shortlists,
@@ -46,13 +46,13 @@ public:
     // Empty the list of region a; return the smallest similarity that it had, or 0 if it was not full.
     f64 begin(i64 a_) {
         take(a_);
-        f64 least = __builtin_inf();
+        f64 smallest = __builtin_inf();
         for (i64 s = 0; s < n_listed; ++s) {
-            least = std::min(least, ids[s] >= 0 ? similarities[s] : 0.0);
+            smallest = std::min(smallest, ids[s] >= 0 ? similarities[s] : 0.0);
             ids[s] = -1;
             similarities[s] = 0.0;
         }
-        return least;
+        return smallest;
     }
 
     // Begin with the similarities left as they are: only ids tell which places are used.

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linkage/row_regions.h"
-#include "parallel.h"
+#include "linkage/row_search.h"
+#include "runtime/parallel.h"
 
 namespace gpuens {
 
 namespace {
 
-constexpr f64 COMPARISON_NS = 1e-2;  // of one label
-constexpr f64 ROW_NS = 1.0;          // of one label of a row
-constexpr f64 TRIFLE = 0x1p-20;      // taken from a label's units, so that rounding never makes them exceed a whole number
+constexpr f64 COMPARISON_NS = 1e-2;  // time to compare one label
+constexpr f64 ROW_NS = 1.0;          // time per label of a row
+constexpr f64 TRIFLE = 0x1p-20;      // subtracted from a label's units, so that rounding never lifts them above a whole number
 
 // Units of the table: those of a label (N_c,), `to_worth` of them for each of these numbers, whether bytes hold the sums of labels,
 // those of a sum of labels for each of its units, and what is added to a sum above 0.
@@ -35,7 +35,7 @@ public:
     void fill(i64 block, Matrix<u16> units) {
         i64 region = block * LANES, begin = with.begin(region);
         width = std::min((i64)LANES, with.n_regions() - region);
-        own = &with.regions[region];
+        row_units = &with.regions[region];
         alignas(LINE) f32 total[LANES] = {};  // local, so that it stays in registers
         bool fresh = true;
         for (i64 at = begin; at < with.n_rows(); at += n_batch, fresh = false) {
@@ -61,7 +61,7 @@ private:
             Chunk part = chunks.table(t);
             if (chunks.n_tables() > 1 || fresh) {
                 std::fill(&table[0], &table[0] + (chunks.starts[part.end] - part.base) * LANES, (Unit)0);
-                for (i64 j = 0; j < width; ++j) tables.lay(own[j], scale.to_worth, part, &table[j]);
+                for (i64 j = 0; j < width; ++j) tables.lay(row_units[j], scale.to_worth, part, &table[j]);
             }
             std::visit([&](auto labels) {
                 auto row = [&](i64 i) { return (decltype(&labels[0][0]))labels[with.places[at + i]]; };
@@ -87,7 +87,7 @@ private:
     const Chunks& chunks;
     const Scale& scale;
     i64 n_batch, width = 0;
-    const i64* own = nullptr;
+    const i64* row_units = nullptr;
     Aligned<Unit> table;
     Aligned<u32> sums;
 };
@@ -123,7 +123,7 @@ f64 largest_row(const RowIndex& index, const std::vector<f64>& of_clusters) {
     }, index.rows);
 }
 
-// How far the units of a row's labels are above and below the exact number at most.
+// Largest excess and deficit of the units of a row's labels against the exact number.
 struct Errors {
     f64 above, below;
 };
@@ -133,10 +133,10 @@ struct Errors {
 Errors round_to_nearest(const RowIndex& index, std::vector<f64>& worth) {
     std::vector<f64> above, below;
     for (f64& units : worth) {
-        f64 whole = std::max(std::nearbyint(units), 1.0);
-        above.push_back(std::max(whole - units, 0.0));
-        below.push_back(std::max(units - whole, 0.0));
-        units = whole - TRIFLE;
+        f64 integer = std::max(std::nearbyint(units), 1.0);
+        above.push_back(std::max(integer - units, 0.0));
+        below.push_back(std::max(units - integer, 0.0));
+        units = integer - TRIFLE;
     }
     return {largest_row(index, above), largest_row(index, below)};
 }
@@ -161,13 +161,13 @@ Scale scale_of(const RowIndex& index, const Diagonal<Weight>& by, i64 most_rows,
         std::vector<f64> largest = largest_weights(index, by.weights.data);
         const Vector<const i64>& chunks = index.of_words.chunks;
         i64 longest = 0;
-        f64 most = 0.0, total = std::accumulate(largest.begin(), largest.end(), 0.0);
+        f64 largest_chunk = 0.0, total = std::accumulate(largest.begin(), largest.end(), 0.0);
         for (i64 c = 0; c + 1 < chunks.size; ++c) {
             longest = std::max(longest, chunks[c + 1] - chunks[c]);
-            most = std::max(most, std::accumulate(&largest[chunks[c]], &largest[0] + chunks[c + 1], 0.0));
+            largest_chunk = std::max(largest_chunk, std::accumulate(&largest[chunks[c]], &largest[0] + chunks[c + 1], 0.0));
         }
         // the sum of a chunk's units must fit 16 bits, and the sum of all units must fit 32 bits
-        each = std::min((f64)(UNITS - longest) / most * (1.0 - 1e-9), 0x1p31 / total);
+        each = std::min((f64)(UNITS - longest) / largest_chunk * (1.0 - 1e-9), 0x1p31 / total);
         scale.to_worth = each;
         Errors errors{n, 0.0};
         if (most_rows == 1) {

@@ -8,7 +8,7 @@ namespace gpuens {
 struct Units {
     i64 n, n_columns;              // regions; columns are padded to whole lanes
     std::unique_ptr<u16[]> pairs;  // (n, n_columns)
-    f64 slack = 0.0;  // how far the units of a pair can be above its similarity
+    f64 slack = 0.0;  // largest excess of a pair's units over its similarity
     f64 unit = 0.0;   // the least number of units in a similarity of 1
 
     Matrix<u16> of_pairs() const { return {pairs.get(), n, n_columns}; }

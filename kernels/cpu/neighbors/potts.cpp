@@ -1,6 +1,6 @@
 // Mean field of a mixture of label rows with a Potts prior on a graph (kernels/potts.cu).
 #include "neighbors/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +13,7 @@ namespace {
 constexpr i64 AT_ONCE = 1024;    // numbers of a block of objects, which stay in the smallest cache
 constexpr i64 WIDE = 8, NARROW = 2;  // classes whose sums are in registers
 constexpr i64 AHEAD = 8;         // objects whose numbers the processor fetches before they are needed
-constexpr f64 NEIGHBOR_NS = 10;  // to read a neighbour's memberships, which no cache has
+constexpr f64 NEIGHBOR_NS = 10;  // time to read a neighbour's memberships from memory
 constexpr f64 POWER_NS = 4;
 
 // Write the sums over the neighbours of object i of weight times membership in V classes from `first` on, in registers.
@@ -48,9 +48,9 @@ f64 nanoseconds_of(const GraphArrays& graph, i64 width) {
 }
 
 f64 largest(const f64* numbers, i64 n) {
-    f64 most = numbers[0];
-    for (i64 k = 1; k < n; ++k) most = numbers[k] > most ? numbers[k] : most;
-    return most;
+    f64 largest_number = numbers[0];
+    for (i64 k = 1; k < n; ++k) largest_number = numbers[k] > largest_number ? numbers[k] : largest_number;
+    return largest_number;
 }
 
 // Write powers divided by their sum; return the class of the largest share, the first of equal ones.
@@ -103,8 +103,8 @@ void update_memberships(const GraphArrays& graph, Vector<const i64> objects, con
                     const f64* likely = terms.lookups[terms.row_of[i]];
                     sum_neighbors(graph, as_const(memberships), i, potentials);
                     for (i64 k = 0; k < width; ++k) potentials[k] = tau * likely[k] + beta * potentials[k];
-                    f64 most = largest(potentials, width);
-                    for (i64 k = 0; k < width; ++k) potentials[k] -= most;
+                    f64 largest_potential = largest(potentials, width);
+                    for (i64 k = 0; k < width; ++k) potentials[k] -= largest_potential;
                 }
                 for (i64 at = 0; at < n * width; ++at) memory[at] = power_of_two(memory[at]);
                 for (i64 at = 0; at < n; ++at) {

@@ -1,8 +1,8 @@
 // The primitives of gpuens/neighbors on the CPU, as Python calls them (bindings.cpp).
 #pragma once
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 

@@ -3,7 +3,7 @@
 // The similarity of two regions is the cosine of their mean rows of shares. Means are rounded to whole units, so that
 // products are exact; they steer the merges and serve nothing else.
 #include "neighbors/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ struct Regions : GrownRegions {
     i64 n() const { return (i64)starts.size() - 1; }
 };
 
-// What a round reads: the leaves of the first round are the caller's.
+// The input of a round; the leaves of the first round are the caller's.
 struct View {
     const i64 *sizes, *starts, *row_starts;
     const i32 *heads, *columns;
@@ -77,17 +77,17 @@ void find_best(const View& of, i64 n_columns, std::vector<f64>& squares, std::ve
 
 // The pairs that are each other's best, named by their smaller region: all of them, or the `most` first ones in the total
 // order.
-std::vector<i64> mutual_pairs(const std::vector<Best>& best, i64 most) {
+std::vector<i64> mutual_pairs(const std::vector<Best>& best, i64 n_merges) {
     std::vector<i64> pairs;
     for (i64 i = 0; i < (i64)best.size(); ++i) {
         if (best[i].head > i && best[best[i].head].head == i) pairs.push_back(i);
     }
-    if ((i64)pairs.size() <= most) return pairs;
-    std::nth_element(pairs.begin(), pairs.begin() + most, pairs.end(), [&](i64 a, i64 b) {
+    if ((i64)pairs.size() <= n_merges) return pairs;
+    std::nth_element(pairs.begin(), pairs.begin() + n_merges, pairs.end(), [&](i64 a, i64 b) {
         return comes_before(best[a].similarity, pair_hash(a, best[a].head), best[b].similarity,
                             pair_hash(b, best[b].head));
     });
-    pairs.resize(most);
+    pairs.resize(n_merges);
     return pairs;
 }
 
@@ -112,7 +112,7 @@ i64 merge_rows(const View& of, i64 a, i64 b, i32* columns, u16* values) {
 // Move the parts of an array that begin at `bounds` together, each of so many `lengths`; starts (n + 1,) is where.
 template <typename T>
 void close_gaps(Grown<T>& array, const std::vector<i64>& bounds, const Grown<i64>& starts) {
-    for (i64 i = 0; i + 1 < (i64)starts.size(); ++i) {  // to the left: never over a part that is still to move
+    for (i64 i = 0; i + 1 < (i64)starts.size(); ++i) {  // moves go to the left, never over a later part
         std::copy_n(array.begin() + bounds[i], starts[i + 1] - starts[i], array.begin() + starts[i]);
     }
     array.resize(starts.back());
@@ -194,7 +194,7 @@ GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, c
     View now{ones.data(), starts.data, shares.starts.data, heads.data, shares.columns.data, shares.values.data, n};
     std::vector<f64> squares(n);
     std::vector<Best> best;
-    Regions held;
+    Regions merged_regions;
     while (now.n > n_regions) {
         best.assign(now.n, {});
         find_best(now, shares.n_columns, squares, best);
@@ -202,11 +202,11 @@ GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, c
         if ((f64)pairs.size() < FEW_MERGES * (f64)std::min(now.n, now.n - n_regions)) break;
         Regions united = unite(now, best, pairs, number);
         for (i64& region : regions) region = number[region];
-        held = std::move(united);
-        now = view_of(held);
+        merged_regions = std::move(united);
+        now = view_of(merged_regions);
         look();
     }
-    return held;
+    return merged_regions;
 }
 
 }  // namespace gpuens

@@ -1,6 +1,6 @@
 // Steps of a random walk on the graph of the objects (kernels/walk.cu): the shares of labels around each object.
 #include "neighbors/primitives.h"
-#include "parallel.h"
+#include "runtime/parallel.h"
 
 #include <cmath>
 
@@ -27,16 +27,16 @@ void walk_step(Vector<const i64> starts, Vector<const i32> heads, Vector<const f
             for (i64 e = starts[i]; e < starts[i + 1]; ++e) total += weights[e];
             for (i64 first = 0; first < width; first += WIDTH) {
                 i64 n = std::min(WIDTH, width - first);
-                const u16* here = shares[i] + first;
-                for (i64 c = 0; c < n; ++c) sums[c] = (f32)here[c];
+                const u16* row = shares[i] + first;
+                for (i64 c = 0; c < n; ++c) sums[c] = (f32)row[c];
                 for (i64 e = starts[i]; e < starts[i + 1]; ++e) {
                     if (e + AHEAD < n_edges) prefetch(shares[heads[e + AHEAD]] + first);
-                    const u16* there = shares[heads[e]] + first;
+                    const u16* neighbor = shares[heads[e]] + first;
                     f32 weight = weights[e];
-                    for (i64 c = 0; c < n; ++c) sums[c] += weight * (f32)there[c];
+                    for (i64 c = 0; c < n; ++c) sums[c] += weight * (f32)neighbor[c];
                 }
-                u16* written = result[i] + first;
-                for (i64 c = 0; c < n; ++c) written[c] = (u16)(i32)(sums[c] / total + 0.5f);
+                u16* out = result[i] + first;
+                for (i64 c = 0; c < n; ++c) out[c] = (u16)(i32)(sums[c] / total + 0.5f);
             }
         }
     });

@@ -1,6 +1,6 @@
-#include "arguments.h"
-#include "bindings.h"
-#include "parallel.h"
+#include "runtime/arguments.h"
+#include "runtime/bindings.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 using namespace nb::literals;
@@ -19,7 +19,7 @@ void bind_partition(nb::module_& m) {
     m.def("symmetrize", &symmetrize, "starts"_a, "columns"_a, "edges"_a, "within"_a, run());
     m.def("fill_empty_parts", &fill_empty_parts, "labels"_a, "weights"_a, "n_parts"_a, "starts"_a, "columns"_a,
           "edges"_a, run());
-    m.def("descend_mirkin", &descend_mirkin, "codes"_a, "offsets"_a, "counts"_a, "labels"_a, "held"_a, "objects"_a,
+    m.def("descend_mirkin", &descend_mirkin, "codes"_a, "offsets"_a, "counts"_a, "labels"_a, "overlap"_a, "objects"_a,
           "max_iter"_a, run());
     m.def("posteriors", &posteriors, "sums"_a, "constant"_a, "scale"_a, "shares"_a, "bits"_a, run());
     m.def("add_products", &add_products, "pairs"_a, "table"_a, "sums"_a, run());

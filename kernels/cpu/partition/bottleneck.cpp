@@ -2,8 +2,8 @@
 //
 // A region is a cluster of rows: how many of its objects have each label, labels ascending. A union is the region of
 // its first row. loss[a][b], a < b, is what a merge loses; sums over labels are ascending, whatever the threads.
-#include "extremes.h"
-#include "parallel.h"
+#include "runtime/extremes.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <limits>
@@ -15,8 +15,8 @@ namespace gpuens {
 namespace {
 
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
-constexpr f64 LABEL_NS = 0.2;  // two rows compared at one label
-constexpr f64 ENTRY_NS = 2;    // one label of a region looked up
+constexpr f64 LABEL_NS = 0.2;  // time to compare two rows at one label
+constexpr f64 ENTRY_NS = 2;    // time to look up one label of a region
 
 struct Entry {
     i64 label, count;
@@ -25,15 +25,15 @@ struct Entry {
 struct Region {
     std::vector<Entry> entries;
     f64 size = 0;    // objects
-    f64 total = 0;   // their labels
+    f64 total = 0;   // labels of the objects
     f64 inside = 0;  // F of the module's equations
 };
 
 class Regions {
 public:
     Regions(i64 n_rows, i64 n_labels, Vector<const f64> of_whole_)
-        : of_whole(of_whole_), n(n_rows), regions(n), memory(new f64[n * n]), partner(n), least(n, INFINITE),
-          held(n_labels), logs(n_labels), alive(n) {
+        : of_whole(of_whole_), n(n_rows), regions(n), memory(new f64[n * n]), partner(n), smallest_loss(n, INFINITE),
+          label_counts(n_labels), logs(n_labels), alive(n) {
         std::iota(alive.begin(), alive.end(), 0);
     }
 
@@ -68,8 +68,8 @@ public:
                     for (i64 j = i + 1; j < n; ++j) {
                         i64 s = sizes.of_row[j];
                         f64 in_both = (f64)shared[j];
-                        f64 own = total - in_both * size, other = regions[j].total - in_both * regions[j].size;
-                        row[j] = own * own_log[s] + other * other_log[s];
+                        f64 own_part = total - in_both * size, other_part = regions[j].total - in_both * regions[j].size;
+                        row[j] = own_part * own_log[s] + other_part * other_log[s];
                     }
                     find_partner(i);
                 }
@@ -78,9 +78,9 @@ public:
 
     // Merge the pair that loses least, the first of equals; return the loss.
     f64 merge() {
-        i64 a = place_of_least(least.data(), n - 1), b = partner[a];
-        f64 lost = least[a];
-        least[b] = INFINITE;
+        i64 a = place_of_least(smallest_loss.data(), n - 1), b = partner[a];
+        f64 lost = smallest_loss[a];
+        smallest_loss[b] = INFINITE;
         alive.erase(std::lower_bound(alive.begin(), alive.end(), b));
         merged.push_back({a, b});
         unite(a, b);
@@ -89,7 +89,7 @@ public:
                         for (i64 x = start; x < stop; ++x) update(alive[x], a, b);
                     });
         find_partner(a);
-        for (const Entry& entry : regions[a].entries) held[entry.label] = 0, logs[entry.label] = 0.0;
+        for (const Entry& entry : regions[a].entries) label_counts[entry.label] = 0, logs[entry.label] = 0.0;
         return lost;
     }
 
@@ -130,10 +130,10 @@ private:
         std::fill(shared + i + 1, shared + n, 0);
         for (i64 m = 0; m < codes.rows; ++m) {
             const Code* labels = codes[m];
-            Code own = labels[i];
-            if (own == MISSING(Code)) continue;
+            Code label = labels[i];
+            if (label == MISSING(Code)) continue;
 #pragma GCC ivdep
-            for (i64 j = i + 1; j < n; ++j) shared[j] += labels[j] == own;
+            for (i64 j = i + 1; j < n; ++j) shared[j] += labels[j] == label;
         }
     }
 
@@ -141,30 +141,30 @@ private:
     void find_partner(i64 i) {
         if (i == n - 1) return;
         partner[i] = i + 1 + place_of_least(loss(i) + i + 1, n - i - 1);
-        least[i] = loss(i)[partner[i]];
+        smallest_loss[i] = loss(i)[partner[i]];
     }
 
-    // Replace region a by the union with region b; `held`, `logs` and `sum_logs` are those of the union.
+    // Replace region a by the union with region b; `label_counts`, `logs` and `sum_logs` are those of the union.
     void unite(i64 a, i64 b) {
         Region &into = regions[a], from = std::move(regions[b]);
-        std::vector<Entry> both;
-        both.reserve(into.entries.size() + from.entries.size());
+        std::vector<Entry> entries;
+        entries.reserve(into.entries.size() + from.entries.size());
         auto one = into.entries.begin(), one_end = into.entries.end();
         for (const Entry& other : from.entries) {
-            while (one != one_end && one->label < other.label) both.push_back(*one++);
+            while (one != one_end && one->label < other.label) entries.push_back(*one++);
             if (one != one_end && one->label == other.label)
-                both.push_back({other.label, one++->count + other.count});
+                entries.push_back({other.label, one++->count + other.count});
             else
-                both.push_back(other);
+                entries.push_back(other);
         }
-        both.insert(both.end(), one, one_end);
-        both.shrink_to_fit();
-        into.entries = std::move(both);
+        entries.insert(entries.end(), one, one_end);
+        entries.shrink_to_fit();
+        into.entries = std::move(entries);
         into.size += from.size;
         into.total += from.total;
         sum_logs = 0.0;
         for (auto [label, count] : into.entries) {
-            held[label] = count;
+            label_counts[label] = count;
             sum_logs += logs[label] = times_log(count);
         }
         into.inside = sum_logs - into.total * logarithm(into.size);
@@ -175,29 +175,29 @@ private:
     void update(i64 i, i64 a, i64 b) {
         if (i < b) loss(i)[b] = INFINITE;
         if (i == a) return;
-        const Region &own = regions[i], &other = regions[a];
+        const Region &region = regions[i], &other = regions[a];
         f64 together = sum_logs;
-        for (auto [label, count] : own.entries) together += times_log(held[label] + count) - logs[label];
-        together -= (other.total + own.total) * logarithm(other.size + own.size);
-        f64 lost = other.inside + own.inside - together;
+        for (auto [label, count] : region.entries) together += times_log(label_counts[label] + count) - logs[label];
+        together -= (other.total + region.total) * logarithm(other.size + region.size);
+        f64 lost = other.inside + region.inside - together;
         f64& at = loss(std::min(a, i))[std::max(a, i)];
         at = lost > 0.0 ? lost : 0.0;
         if (partner[i] == a || partner[i] == b) {
             find_partner(i);
-        } else if (i < a && at < least[i]) {
+        } else if (i < a && at < smallest_loss[i]) {
             partner[i] = a;
-            least[i] = at;
+            smallest_loss[i] = at;
         }
     }
 
     Vector<const f64> of_whole;  // x log2 x for whole numbers x
     i64 n;
     std::vector<Region> regions;
-    std::unique_ptr<f64[]> memory;  // of the losses
-    std::vector<i64> partner;       // of each region that is not the last
-    std::vector<f64> least;         // lost by a merge with the partner; infinite for the last and the merged ones
-    std::vector<i64> held;          // objects of the union with each label
-    std::vector<f64> logs;          // x log2 x of these
+    std::unique_ptr<f64[]> memory;  // owner of the losses
+    std::vector<i64> partner;       // best partner of each region but the last
+    std::vector<f64> smallest_loss;         // loss of a merge with the partner; infinite for the last region and merged ones
+    std::vector<i64> label_counts;          // objects of the union with each label
+    std::vector<f64> logs;          // x log2 x of those numbers
     f64 sum_logs = 0.0;
     std::vector<i64> alive;  // ascending
     std::vector<std::pair<i64, i64>> merged;

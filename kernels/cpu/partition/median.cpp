@@ -7,7 +7,7 @@
 //   Binder, VI: sum_m w_m (a own[m] + (2 - a) spread - 2 shared[m]);   omARI: sum_m w_m (1 - ARI(shared[m], spread, own[m]))
 //
 // phi(0) = phi(1) = 0, so that an object without a label, which is alone in that clustering, adds nothing.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr f64 LEAST_GAIN = 1e-12;  // a share of the largest terms; smaller gains are rounding errors
 constexpr i64 BETWEEN_LOOKS = 1 << 17;  // entries of tables
 constexpr f64 ENTRY_NS = 0.5;
-constexpr i64 SWEEPS_OF_PIECES = 3;  // of the rows of a cluster that was taken apart
+constexpr i64 SWEEPS_OF_PIECES = 3;  // sweeps over the rows of a dissolved cluster
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
 struct Pairs {
@@ -36,38 +36,38 @@ struct Information {
     f64 slope(f64 x) const { return logarithm(x) + 2; }
 };
 
-// What all starts share: the clusterings, and the terms of the loss that no partition changes.
+// Clusterings that all starts share, and the terms of the loss that no partition changes.
 struct Clusterings {
     Codes<Matrix> codes;
     i64 n_clusterings, n_rows;
     Vector<const i64> offsets, counts, times;
     f64 n_objects, weight, a;
-    std::vector<f64> own, shares;  // phi of each clustering's clusters, and its share of phi(N)
+    std::vector<f64> phi_sums, shares;  // phi of each clustering's clusters, and its share of phi(N)
 
     template <typename Phi>
     Clusterings(const MedianEnsemble& of, f64 a_, const Phi& phi)
         : codes(of.codes), n_clusterings(of.offsets.size - 1), n_rows(of.counts.size), offsets(of.offsets),
-          counts(of.counts), times(of.times), a(a_), own(n_clusterings), shares(n_clusterings) {
+          counts(of.counts), times(of.times), a(a_), phi_sums(n_clusterings), shares(n_clusterings) {
         n_objects = (f64)std::accumulate(counts.begin(), counts.end(), (i64)0);
         weight = (f64)std::accumulate(times.begin(), times.end(), (i64)0);
         std::vector<f64> sizes;
         for (i64 m = 0; m < n_clusterings; ++m) {
             look();
             sizes.assign(offsets[m + 1] - offsets[m], 0.0);
-            std::visit([&]<typename Code>(Matrix<const Code> all) {
+            std::visit([&]<typename Code>(Matrix<const Code> labels) {
                 for (i64 g = 0; g < n_rows; ++g)
-                    if (all[m][g] != MISSING(Code)) sizes[all[m][g]] += (f64)counts[g];
+                    if (labels[m][g] != MISSING(Code)) sizes[labels[m][g]] += (f64)counts[g];
             }, codes);
-            for (f64 n : sizes) own[m] += phi.of(n);
-            shares[m] = own[m] / std::max(phi.of(n_objects), 1.0);
+            for (f64 n : sizes) phi_sums[m] += phi.of(n);
+            shares[m] = phi_sums[m] / std::max(phi.of(n_objects), 1.0);
         }
     }
 
     // Write the cluster of row g in each clustering, -1 where its label is missing.
     void read_row(i64 g, i64* clusters) const {
-        std::visit([&]<typename Code>(Matrix<const Code> all) {
+        std::visit([&]<typename Code>(Matrix<const Code> labels) {
             for (i64 m = 0; m < n_clusterings; ++m)
-                clusters[m] = all[m][g] == MISSING(Code) ? -1 : offsets[m] + (i64)all[m][g];
+                clusters[m] = labels[m][g] == MISSING(Code) ? -1 : offsets[m] + (i64)labels[m][g];
         }, codes);
     }
 };
@@ -87,28 +87,28 @@ public:
 
     // Return the number of sweeps, negative if max_iter ended them.
     i64 descend(const i64* order) {
-        std::vector<i64> all(order, order + n_rows);
-        allocate(all);
-        fill(all);
+        std::vector<i64> rows(order, order + n_rows);
+        allocate(rows);
+        fill(rows);
         for (i64 n = 1; n <= bounds.max_iter; ++n) {
-            if (sweep(all) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(all))) continue;
+            if (sweep(rows) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(rows))) continue;
             return n;
         }
         return -bounds.max_iter;
     }
 
     // Visit all partitions of rows g ... into clusters numbered by their first rows; keep the first of the best.
-    void try_all(i64 g, std::vector<i64>& best, f64& least) {
+    void try_all(i64 g, std::vector<i64>& best, f64& smallest_loss) {
         if (g == n_rows) {
-            f64 found = loss();
-            if (n_used < bounds.least || !(found < least - LEAST_GAIN)) return;
-            least = found;
+            f64 loss_of_labels = loss();
+            if (n_used < bounds.least || !(loss_of_labels < smallest_loss - LEAST_GAIN)) return;
+            smallest_loss = loss_of_labels;
             best.assign(labels, labels + n_rows);
             return;
         }
         for (i64 s = 0, last = std::min(n_used + 1, bounds.most); s < last; ++s) {
             put(g, s);
-            try_all(g + 1, best, least);
+            try_all(g + 1, best, smallest_loss);
             put(g, -1);
         }
     }
@@ -119,20 +119,20 @@ public:
         for (i64 m = 0; m < of.n_clusterings; ++m) {
             f64 w = (f64)of.times[m];
             if constexpr (RATIO) sum += w * (1 - index(shared[m], spread, m));
-            else sum += w * (of.a * of.own[m] + (2 - of.a) * spread - 2 * shared[m]);
+            else sum += w * (of.a * of.phi_sums[m] + (2 - of.a) * spread - 2 * shared[m]);
         }
         if constexpr (RATIO) return sum / of.weight;
         return sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
     }
 
 private:
-    f64* held_in(i64 cluster) { return held.data() + cluster * width; }
+    f64* overlap_of(i64 cluster) { return overlap.data() + cluster * width; }
     f64* worth_in(i64 cluster) { return worth.data() + cluster * width; }
     f64 rise(f64 x, f64 n) const { return phi.of(x + n) - phi.of(x); }
 
     // The adjusted Rand index from phi of intersections, of the partition's clusters, and of clustering m.
     f64 index(f64 together, f64 spread_, i64 m) const {
-        f64 chance = spread_ * of.shares[m], beyond = (spread_ + of.own[m]) / 2 - chance;
+        f64 chance = spread_ * of.shares[m], beyond = (spread_ + of.phi_sums[m]) / 2 - chance;
         return beyond > 0 ? (together - chance) / beyond : 1.0;
     }
 
@@ -148,21 +148,21 @@ private:
     // Write to `cost` what the loss would be, up to a constant, with row g in each cluster instead of its own.
     void weigh(i64 g) {
         count_work();
-        i64 own = labels[g];
+        i64 cluster = labels[g];
         f64 n = (f64)of.counts[g];
         of.read_row(g, clusters.data());
         std::fill(cost.begin(), cost.end(), 0.0);
-        if (RATIO && own >= 0) weigh_indices(own, n);
-        else weigh_sums(own, n);
+        if (RATIO && cluster >= 0) weigh_indices(cluster, n);
+        else weigh_sums(cluster, n);
     }
 
     // Sums over clusterings, which allocate rows for a ratio as well: the ratio of few rows says little.
-    void weigh_sums(i64 own, f64 n) {
-        f64 known = 0.0, of_own = 0.0;  // weight of the clusterings that label g; what it shares with its own cluster
+    void weigh_sums(i64 cluster, f64 n) {
+        f64 total = 0.0, of_own = 0.0;  // weight of the clusterings that label g; what it shares with its own cluster
         for (i64 m = 0; m < of.n_clusterings; ++m) {
             if (clusters[m] < 0) continue;
-            f64 w = (f64)of.times[m], *in = held_in(clusters[m]), *sums = cost.data();
-            known += w;
+            f64 w = (f64)of.times[m], *in = overlap_of(clusters[m]), *sums = cost.data();
+            total += w;
             if constexpr (std::is_same_v<Phi, Pairs>) {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * in[s];
             } else if (n == 1) {
@@ -171,45 +171,45 @@ private:
             } else {
                 for (i64 s = 0; s < width; ++s) sums[s] += w * rise(in[s], n);
             }
-            if (own >= 0 && !std::is_same_v<Phi, Pairs>) of_own += w * rise(in[own] - n, n);
+            if (cluster >= 0 && !std::is_same_v<Phi, Pairs>) of_own += w * rise(in[cluster] - n, n);
         }
         if constexpr (std::is_same_v<Phi, Pairs>) {
-            if (own >= 0) cost[own] -= known * n;
-            for (f64& sum : cost) sum = n * (2 * sum + (n - 1) * known);
-        } else if (own >= 0) {
-            cost[own] = of_own;
+            if (cluster >= 0) cost[cluster] -= total * n;
+            for (f64& sum : cost) sum = n * (2 * sum + (n - 1) * total);
+        } else if (cluster >= 0) {
+            cost[cluster] = of_own;
         }
         f64 b = (RATIO ? 1.0 : 2 - of.a) * of.weight;
-        for (i64 s = 0; s < width; ++s) cost[s] = b * rise(objects[s] - (s == own ? n : 0), n) - 2 * cost[s];
+        for (i64 s = 0; s < width; ++s) cost[s] = b * rise(objects[s] - (s == cluster ? n : 0), n) - 2 * cost[s];
     }
 
-    void weigh_indices(i64 own, f64 n) {
-        f64 without = spread - rise(objects[own] - n, n), of_own = 0.0;
-        for (i64 s = 0; s < width; ++s) spreads[s] = without + rise(objects[s] - (s == own ? n : 0), n);
+    void weigh_indices(i64 cluster, f64 n) {
+        f64 without = spread - rise(objects[cluster] - n, n), of_own = 0.0;
+        for (i64 s = 0; s < width; ++s) spreads[s] = without + rise(objects[s] - (s == cluster ? n : 0), n);
         for (i64 m = 0; m < of.n_clusterings; ++m) {
-            bool known = clusters[m] >= 0;
-            const f64* in = known ? held_in(clusters[m]) : nothing.data();
-            f64 w = (f64)of.times[m], times = known ? n : 0.0, *sums = cost.data();
-            f64 base = shared[m] - times * (2 * in[own] - n - 1);
+            bool is_labelled = clusters[m] >= 0;
+            const f64* in = is_labelled ? overlap_of(clusters[m]) : nothing.data();
+            f64 w = (f64)of.times[m], times = is_labelled ? n : 0.0, *sums = cost.data();
+            f64 base = shared[m] - times * (2 * in[cluster] - n - 1);
             for (i64 s = 0; s < width; ++s) sums[s] -= w * index(base + times * (2 * in[s] + n - 1), spreads[s], m);
-            of_own -= w * index(shared[m], spreads[own], m);
+            of_own -= w * index(shared[m], spreads[cluster], m);
         }
-        cost[own] = of_own;
+        cost[cluster] = of_own;
     }
 
     // The cluster of least cost for row g: its own, unless another one is better by more than rounding.
     i64 best_for(i64 g) {
         weigh(g);
-        i64 own = labels[g];
-        bool alone = own >= 0 && objects[own] == (f64)of.counts[g];
-        if (alone && n_used <= bounds.least) return own;
+        i64 cluster = labels[g];
+        bool alone = cluster >= 0 && objects[cluster] == (f64)of.counts[g];
+        if (alone && n_used <= bounds.least) return cluster;
         bool may_open = !alone && n_used < bounds.most;
-        i64 best = own;
-        f64 least = own >= 0 ? cost[own] - rounding((f64)of.counts[g]) : INFINITE;
+        i64 best = cluster;
+        f64 smallest_cost = cluster >= 0 ? cost[cluster] - rounding((f64)of.counts[g]) : INFINITE;
         for (i64 s = 0; s < width; ++s) {
-            if (!(cost[s] < least) || s == own || (objects[s] == 0 && !may_open)) continue;
+            if (!(cost[s] < smallest_cost) || s == cluster || (objects[s] == 0 && !may_open)) continue;
             best = s;
-            least = cost[s];
+            smallest_cost = cost[s];
         }
         return best;
     }
@@ -237,7 +237,7 @@ private:
     }
 
     void add(i64 m, i64 cluster, i64 s, f64 n) {
-        f64 &in = held[cluster * width + s], before = in;
+        f64 &in = overlap[cluster * width + s], before = in;
         in += n;
         shared[m] += phi.of(in) - phi.of(before);
         if constexpr (!std::is_same_v<Phi, Pairs>) worth[cluster * width + s] = (f64)of.times[m] * rise(in, 1);
@@ -253,13 +253,13 @@ private:
     // Lay the tables out anew, with more columns.
     void widen(i64 wider) {
         auto laid_out = [&](const std::vector<f64>& table) {
-            std::vector<f64> found(of.offsets[of.n_clusterings] * wider);
+            std::vector<f64> wider_table(of.offsets[of.n_clusterings] * wider);
             if (width > 0)
                 for (i64 c = 0; c < of.offsets[of.n_clusterings]; ++c)
-                    std::copy_n(table.data() + c * width, width, found.data() + c * wider);
-            return found;
+                    std::copy_n(table.data() + c * width, width, wider_table.data() + c * wider);
+            return wider_table;
         };
-        held = laid_out(held);
+        overlap = laid_out(overlap);
         if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth);
         width = wider;
         for (auto* of_columns : {&objects, &cost, &spreads, &nothing}) of_columns->resize(width);
@@ -275,10 +275,10 @@ private:
         while (n_used < bounds.least) {
             std::vector<std::pair<f64, i64>> changes;
             for (i64 g : rows) {
-                i64 own = labels[g], empty = std::find(objects.begin(), objects.end(), 0.0) - objects.begin();
-                if (objects[own] == (f64)of.counts[g]) continue;
+                i64 cluster = labels[g], empty = std::find(objects.begin(), objects.end(), 0.0) - objects.begin();
+                if (objects[cluster] == (f64)of.counts[g]) continue;
                 weigh(g);
-                changes.push_back({cost[empty] - cost[own], g});
+                changes.push_back({cost[empty] - cost[cluster], g});
             }
             if (changes.empty()) return;
             std::sort(changes.begin(), changes.end());
@@ -309,14 +309,14 @@ private:
         bool merged = false;
         while (n_used > std::max<i64>(bounds.least, 1)) {
             weigh_unions();
-            f64 least = -rounding(of.n_objects);
+            f64 smallest_change = -rounding(of.n_objects);
             i64 kept = -1, absorbed = -1;
             for (i64 r = 0; r < width; ++r)
                 for (i64 s = r + 1; s < width; ++s)
-                    if (objects[r] > 0 && objects[s] > 0 && changes[r * width + s] < least) {
+                    if (objects[r] > 0 && objects[s] > 0 && changes[r * width + s] < smallest_change) {
                         kept = r;
                         absorbed = s;
-                        least = changes[r * width + s];
+                        smallest_change = changes[r * width + s];
                     }
             if (kept < 0) return merged;
             unite(kept, absorbed);
@@ -329,18 +329,18 @@ private:
     void weigh_unions() {
         changes.assign(width * width, 0.0);
         gains.assign(width * width, 0.0);
-        std::vector<i64> here;
+        std::vector<i64> clusters_of_c;
         for (i64 m = 0; m < of.n_clusterings; ++m) {
             count_work();
             f64 w = (f64)of.times[m];
             for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
-                const f64* in = held.data() + c * width;
-                here.clear();
+                const f64* in = overlap.data() + c * width;
+                clusters_of_c.clear();
                 for (i64 s = 0; s < width; ++s)
-                    if (in[s] > 0) here.push_back(s);
-                for (std::size_t i = 0; i < here.size(); ++i)
-                    for (std::size_t j = i + 1; j < here.size(); ++j)
-                        gains[here[i] * width + here[j]] += (RATIO ? 1 : w) * joint(in[here[i]], in[here[j]]);
+                    if (in[s] > 0) clusters_of_c.push_back(s);
+                for (std::size_t i = 0; i < clusters_of_c.size(); ++i)
+                    for (std::size_t j = i + 1; j < clusters_of_c.size(); ++j)
+                        gains[clusters_of_c[i] * width + clusters_of_c[j]] += (RATIO ? 1 : w) * joint(in[clusters_of_c[i]], in[clusters_of_c[j]]);
             }
             if constexpr (RATIO) {
                 f64 before = index(shared[m], spread, m);
@@ -364,7 +364,7 @@ private:
     void unite(i64 kept, i64 absorbed) {
         for (i64 m = 0; m < of.n_clusterings; ++m)
             for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
-                f64 n = held[c * width + absorbed];
+                f64 n = overlap[c * width + absorbed];
                 if (n == 0) continue;
                 add(m, c, absorbed, -n);
                 add(m, c, kept, n);
@@ -409,7 +409,7 @@ private:
     f64 spread = 0.0;
     std::vector<f64> shared;       // (M,)
     std::vector<i64> clusters;     // (M,): those of the row at hand
-    std::vector<f64> held, worth;  // (N_c, width): objects, and what another object would add to w phi
+    std::vector<f64> overlap, worth;  // (N_c, width): objects, and what another object would add to w phi
     std::vector<f64> objects, cost, spreads, nothing;  // (width,)
     std::vector<f64> changes, gains;                   // (width, width)
 };
@@ -441,14 +441,14 @@ void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, cons
 
 f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
                   Vector<i64> labels) {
-    f64 least = INFINITE;
+    f64 smallest_loss = INFINITE;
     with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
         std::fill(labels.begin(), labels.end(), -1);
         std::vector<i64> best;
-        Search<decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, least);
+        Search<decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, smallest_loss);
         std::copy(best.begin(), best.end(), labels.begin());
     });
-    return least;
+    return smallest_loss;
 }
 
 }  // namespace gpuens

@@ -2,7 +2,7 @@
 // long as it lowers the sum of weighted distances.
 //
 // Each thread has columns of the distances, candidates for medoids, of its own: sums over rows follow their order.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <algorithm>
@@ -12,31 +12,31 @@ namespace gpuens {
 
 namespace {
 
-constexpr f64 LEAST_GAIN = 1e-12;  // over the sum of absolute distances; smaller gains are rounding errors
+constexpr f64 LEAST_GAIN = 1e-12;  // smallest gain over the sum of absolute distances; smaller ones are rounding errors
 constexpr f64 DISTANCE_NS = 0.5;
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
 struct Exchange {
     i64 out, into;  // the medoid's place, and the row that replaces it
-    f64 change;     // of the sum of distances
+    f64 change;     // change of the sum of distances
 };
 
 class Medoids {
 public:
     Medoids(Matrix<const f64> distances_, Vector<const f64> weights_, Vector<i64> medoids_)
         : distances(distances_), weights(weights_), medoids(medoids_), n(weights_.size), nearest(n), second(n),
-          own(n) {}
+          medoid_of(n) {}
 
     void build() {
         std::vector<f64> sums(n);
-        std::vector<bool> taken(n);
+        std::vector<bool> is_medoid(n);
         std::fill(nearest.begin(), nearest.end(), INFINITE);
         for (i64& medoid : medoids) {
             over_ranges(n, (f64)n * DISTANCE_NS, [&](i64 start, i64 stop) { add_nearest(start, stop, sums.data()); });
             medoid = -1;
             for (i64 j = 0; j < n; ++j)
-                if (!taken[j] && (medoid < 0 || sums[j] < sums[medoid])) medoid = j;
-            taken[medoid] = true;
+                if (!is_medoid[j] && (medoid < 0 || sums[j] < sums[medoid])) medoid = j;
+            is_medoid[medoid] = true;
             for (i64 i = 0; i < n; ++i) nearest[i] = std::min(nearest[i], distances[i][medoid]);
         }
         std::sort(medoids.begin(), medoids.end());
@@ -76,19 +76,19 @@ private:
         loss.assign(medoids.size, 0.0);
         for (i64 i = 0; i < n; ++i) {
             nearest[i] = second[i] = INFINITE;
-            own[i] = 0;
+            medoid_of[i] = 0;
             for (i64 q = 0; q < medoids.size; ++q) {
                 f64 distance = distances[i][medoids[q]];
                 if (distance < nearest[i]) {
                     second[i] = nearest[i];
                     nearest[i] = distance;
-                    own[i] = q;
+                    medoid_of[i] = q;
                 } else if (distance < second[i]) {
                     second[i] = distance;
                 }
             }
             size += weights[i] * std::abs(nearest[i]);
-            loss[own[i]] += weights[i] * (second[i] - nearest[i]);
+            loss[medoid_of[i]] += weights[i] * (second[i] - nearest[i]);
         }
         return size;
     }
@@ -99,7 +99,7 @@ private:
         for (i64 q = 0; q < changes.rows; ++q) std::fill(changes[q] + start, changes[q] + stop, 0.0);
         for (i64 i = 0; i < n; ++i) {
             const f64* row = distances[i];
-            f64 weight = weights[i], first = nearest[i], other = second[i], *without = changes[own[i]];
+            f64 weight = weights[i], first = nearest[i], other = second[i], *without = changes[medoid_of[i]];
 #pragma GCC ivdep
             for (i64 j = start; j < stop; ++j) {
                 gains[j] += weight * std::min(row[j] - first, 0.0);
@@ -128,7 +128,7 @@ private:
     Vector<i64> medoids;
     i64 n;
     std::vector<f64> nearest, second, loss;
-    std::vector<i64> own;  // place of each row's nearest medoid
+    std::vector<i64> medoid_of;  // place of each row's nearest medoid
 };
 
 }  // namespace

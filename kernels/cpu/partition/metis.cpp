@@ -1,6 +1,6 @@
 // The graph for METIS (gpuens/partition/metis.py), rows of edges one after the other, and the parts that METIS leaves
 // empty.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <algorithm>
@@ -56,26 +56,26 @@ struct Graph {
 // The vertex of a part that is least similar to the rest of it.
 template <typename Edge>
 i64 least_similar(i64 part, Vector<const i64> labels, const Graph<Edge>& graph) {
-    i64 found = -1, least = 0;
+    i64 vertex = -1, smallest = 0;
     for (i64 v = 0; v < labels.size; ++v) {
         if (labels[v] != part) continue;
         i64 to_the_rest = 0;
         for (i64 e = graph.starts[v]; e < graph.starts[v + 1]; ++e)
             if (labels[graph.columns[e]] == part) to_the_rest += graph.edges[e];
-        if (found < 0 || to_the_rest < least) {
-            found = v;
-            least = to_the_rest;
+        if (vertex < 0 || to_the_rest < smallest) {
+            vertex = v;
+            smallest = to_the_rest;
         }
     }
-    return found;
+    return vertex;
 }
 
 // The heaviest of the parts that have several vertices.
 i64 heaviest(const std::vector<i64>& vertices, const std::vector<i64>& weight) {
-    i64 found = -1;
+    i64 heaviest_part = -1;
     for (i64 part = 0; part < (i64)vertices.size(); ++part)
-        if (vertices[part] > 1 && (found < 0 || weight[part] > weight[found])) found = part;
-    return found;
+        if (vertices[part] > 1 && (heaviest_part < 0 || weight[part] > weight[heaviest_part])) heaviest_part = part;
+    return heaviest_part;
 }
 
 }  // namespace

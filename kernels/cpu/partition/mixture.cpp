@@ -1,5 +1,5 @@
 // The E step of a mixture of multinomials (kernels/mixture.cu): all powers of a block of rows side by side.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ constexpr f64 POSTERIOR_NS = 2;
 
 // Add the constants to a row, subtract the largest sum, and return it.
 f64 subtract_most(f64* sums, Vector<const f64> constant) {
-    f64 most = sums[0] + constant[0];
+    f64 largest = sums[0] + constant[0];
     for (i64 k = 0; k < constant.size; ++k) {
         sums[k] += constant[k];
-        most = std::max(most, sums[k]);
+        largest = std::max(largest, sums[k]);
     }
-    for (i64 k = 0; k < constant.size; ++k) sums[k] -= most;
-    return most;
+    for (i64 k = 0; k < constant.size; ++k) sums[k] -= largest;
+    return largest;
 }
 
 // Write the shares of a row's powers in units of 1 / scale, and return their sum.

@@ -2,7 +2,7 @@
 // BLAS would add them in its own.
 #include "partition/ordered_products.h"
 
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 #include "partition/tail.h"
 
@@ -10,7 +10,7 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 MANY = 12, SOME = 4;  // rows that are multiplied at once: one vector of sums each stays in a register
+constexpr i64 MANY = 12, FEW = 4;  // rows that are multiplied at once: one vector of sums each stays in a register
 
 // Add the products of N rows and V vectors of columns of the table, from `first` on; sums beyond column `n` are not
 // needed.
@@ -38,7 +38,7 @@ void add_tile(Factors of, i64 row, Matrix<const f64> table, i64 first, Matrix<f6
     }
 }
 
-// The same rows two vectors of columns at a time, half of the rows after the other half, and then one.
+// Add the products of N rows: two vectors of columns at a time for one half of the rows and then the other, the rest singly.
 template <i64 N>
 void add_rows(Factors of, i64 row, Matrix<const f64> table, const Tail<f64>& tail, Matrix<f64> into) {
     constexpr i64 L = IN_REGISTER<f64>, HALF = (N + 1) / 2;
@@ -53,7 +53,7 @@ void add_rows(Factors of, i64 row, Matrix<const f64> table, const Tail<f64>& tai
 void add(Factors of, Matrix<const f64> table, const Tail<f64>& tail, Matrix<f64> into) {
     i64 row = 0;
     for (; row + MANY <= of.rows; row += MANY) add_rows<MANY>(of, row, table, tail, into);
-    for (; row + SOME <= of.rows; row += SOME) add_rows<SOME>(of, row, table, tail, into);
+    for (; row + FEW <= of.rows; row += FEW) add_rows<FEW>(of, row, table, tail, into);
     for (; row < of.rows; ++row) add_rows<1>(of, row, table, tail, into);
 }
 
@@ -64,8 +64,8 @@ void add_in_order(Factors of, Matrix<const f64> table, Matrix<f64> sums) { add(o
 void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums) {
     Tail<f64> tail(table);
     over_ranges(sums.rows, (f64)(table.rows * table.columns) / 4, [&](i64 start, i64 stop) {
-        Factors some{pairs[start], stop - start, pairs.columns, pairs.columns, 1};
-        add(some, table, tail, {sums[start], stop - start, sums.columns});
+        Factors factors{pairs[start], stop - start, pairs.columns, pairs.columns, 1};
+        add(factors, table, tail, {sums[start], stop - start, sums.columns});
     });
 }
 
@@ -74,9 +74,9 @@ void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i6
     over_ranges(n_blocks, (f64)(block_rows * n_clusters * values.columns) / 4, [&](i64 start, i64 stop) {
         for (i64 block = start; block < stop; ++block) {
             i64 first = block * block_rows, n = std::min(block_rows, soft.rows - first);
-            Matrix<const f64> own{values[first], n, values.columns};
+            Matrix<const f64> block_values{values[first], n, values.columns};
             Factors transposed{soft[first], n_clusters, n, 1, n_clusters};
-            add_in_order(transposed, own, {sums[block * n_clusters], n_clusters, sums.columns});
+            add_in_order(transposed, block_values, {sums[block * n_clusters], n_clusters, sums.columns});
             look();
         }
     });

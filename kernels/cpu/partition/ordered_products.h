@@ -1,7 +1,7 @@
 // Products of matrices whose terms are added in a given order.
 #pragma once
 
-#include "arrays.h"
+#include "runtime/arrays.h"
 
 namespace gpuens {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <tuple>
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 
@@ -53,7 +53,7 @@ f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const 
 // after what starts[start] says is filled; the diagonal and zeros are no edges.
 void append_edges(i64 start, Matrix<const f64> rows, Vector<i64> starts, Vector<i64> columns, Vector<f64> edges);
 
-// Both directions of each edge get the value with row < column. Returns the first pair i, j that differs by more than
+// Copy each edge's value with row < column to the other direction. Returns the first pair i, j that differs by more than
 // a share `within`, and both values; i = -1 if there is none.
 std::tuple<i64, i64, f64, f64> symmetrize(Vector<const i64> starts, Vector<const i64> columns, Vector<f64> edges,
                                           f64 within);
@@ -63,10 +63,10 @@ std::tuple<i64, i64, f64, f64> symmetrize(Vector<const i64> starts, Vector<const
 void fill_empty_parts(Vector<i64> labels, Vector<const i64> weights, i64 n_parts, Vector<const i64> starts,
                       Vector<const i64> columns, std::variant<Vector<const i32>, Vector<const i64>> edges);
 
-// mirkin.cpp. codes (M, G), counts (G,); labels (G,), held (N_c, k) and objects (k,) are those of the partition and
+// mirkin.cpp. codes (M, G), counts (G,); labels (G,), overlap (N_c, k) and objects (k,) are those of the partition and
 // change. Returns the number of sweeps, negative if max_iter ended them.
 i64 descend_mirkin(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> counts, Vector<i64> labels,
-                   Matrix<i64> held, Vector<i64> objects, i64 max_iter);
+                   Matrix<i64> overlap, Vector<i64> objects, i64 max_iter);
 
 // mixture.cpp. sums (G, K) are overwritten; constant (K,), shares (G, K), bits (G,).
 void posteriors(Matrix<f64> sums, Vector<const f64> constant, f64 scale, Matrix<i64> shares, Vector<f64> bits);
@@ -74,8 +74,7 @@ void posteriors(Matrix<f64> sums, Vector<const f64> constant, f64 scale, Matrix<
 // ordered_products.cpp. pairs (R, T), table (T, k): their product is added to sums (R, k), in the order of the T terms.
 void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums);
 
-// The same with the transpose of soft (N, J): values (N, k); sums (blocks, J, k), one product for each `block_rows`
-// rows.
+// Add the product of the transpose of soft (N, J) and values (N, k) for each block of `block_rows` rows: sums (blocks, J, k).
 void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i64 block_rows, Matrix<f64> sums);
 
 // rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.

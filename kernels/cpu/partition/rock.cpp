@@ -3,8 +3,8 @@
 // Links are the upper triangle of all pairs of clusters, row by row: at(i, j), i < j. A cluster knows its best
 // partner among later clusters. If the partner has merged, the goodness is stale: an upper bound, and the cluster
 // searches again once no other goodness exceeds it.
-#include "extremes.h"
-#include "parallel.h"
+#include "runtime/extremes.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 
 #include <cmath>
@@ -61,7 +61,7 @@ public:
         alive[b] = 0;
         best[b] = -1.0;
         sizes[a] += sizes[b];
-        sizes[b] = 0;  // no sum of two sizes is more than the number of objects
+        sizes[b] = 0;  // size 0: sums of two sizes stay within the number of objects
         join(a, b, values, of_b);
         keep(a, find_partner(a, values));
         return merged;
@@ -110,26 +110,26 @@ private:
     Partner find_partner(i64 i, std::vector<f64>& values) const {
         i64 later = size() - i - 1, own = sizes[i];
         const i64 *link = links.data + row_of(i) + i + 1, *other = sizes.data() + i + 1;
-        const u8* there = alive.data() + i + 1;
+        const u8* is_alive = alive.data() + i + 1;
         f64* into = values.data();
         for (i64 j = 0; j < later; ++j) {
             f64 value = goodness(link[j], own, other[j]);
-            into[j] = there[j] ? value : -1.0;
+            into[j] = is_alive[j] ? value : -1.0;
         }
-        Partner found;
+        Partner best_partner;
         i64 largest = bits_of_largest(into, later);
         for (i64 j = 0; j < later; ++j) {
             if (bits_of(into[j]) != largest) continue;
             u64 own_tie = tie(i, i + 1 + j, into[j]);
-            if (found.place < 0 || own_tie < found.tie) found = {i + 1 + j, into[j], own_tie};
+            if (best_partner.place < 0 || own_tie < best_partner.tie) best_partner = {i + 1 + j, into[j], own_tie};
         }
-        return found;
+        return best_partner;
     }
 
-    void keep(i64 i, Partner found) {
-        partner[i] = found.place;
-        best[i] = found.goodness;
-        ties[i] = found.tie;
+    void keep(i64 i, Partner best_partner) {
+        partner[i] = best_partner.place;
+        best[i] = best_partner.goodness;
+        ties[i] = best_partner.tie;
         stale[i] = 0;
     }
 
@@ -200,9 +200,9 @@ void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Ve
         look();
         auto merge = clusters.merge(values, of_b);
         kept[m] = merge.kept, absorbed[m] = merge.absorbed, goodness[m] = merge.goodness;
-        bool few = --n_left <= (i64)(shrink_at * (f64)clusters.size()), more = m + 1 < kept.size;
-        if (few && more) clusters.close_gaps();
-        if (pace.due() || !more) {
+        bool has_gaps = --n_left <= (i64)(shrink_at * (f64)clusters.size()), is_unfinished = m + 1 < kept.size;
+        if (has_gaps && is_unfinished) clusters.close_gaps();
+        if (pace.due() || !is_unfinished) {
             call_python(merged, m + 1 - told);
             told = m + 1;
         }

@@ -1,6 +1,6 @@
 // Memberships from correspondences and sums of memberships over clusters (kernels/soft_correspondence.cu): a look-up
 // per label, in the order of the clusterings; a missing label looks up a row of its own.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "partition/primitives.h"
 #include "partition/tail.h"
 
@@ -45,9 +45,9 @@ void add_clustering(const Code* labels, i64 k, Matrix<const i64> values, const T
     std::vector<i64> sums((k + 1) * width);
     for (i64 g = 0; g < values.rows; ++g) {
         if (g % BETWEEN_LOOKS == 0) look();
-        i64 *own = sums.data() + std::min((i64)labels[g], k) * width, d = 0;
-        for (; d < tail.first; d += L) store(load(own + d) + load(values[g] + d), own + d);
-        if (tail.n) store(load(own + d) + load(tail.table()[g]), own + d);
+        i64 *sums_of_cluster = sums.data() + std::min((i64)labels[g], k) * width, d = 0;
+        for (; d < tail.first; d += L) store(load(sums_of_cluster + d) + load(values[g] + d), sums_of_cluster + d);
+        if (tail.n) store(load(sums_of_cluster + d) + load(tail.table()[g]), sums_of_cluster + d);
     }
     for (i64 c = 0; c <= k; ++c)
         std::copy_n(sums.data() + c * width, values.columns, c < k ? known[c] : unknown);

@@ -3,8 +3,8 @@
 //
 // A clustering's rows of all tables are copied side by side, with columns of zeros up to a whole number of vectors: a
 // step leaves zeros as they are.
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 #include "partition/ordered_products.h"
 #include "partition/primitives.h"
 
@@ -59,8 +59,8 @@ private:
 class Descent {
 public:
     Descent(const SoftTerms& terms_, i64 n_columns)
-        : terms(terms_), most(largest(terms.bounds)), table(most, n_columns), products(most, n_columns),
-          gram_times(most, n_columns), column_sums(1, n_columns) {}
+        : terms(terms_), max_clusters(largest(terms.bounds)), table(max_clusters, n_columns), products(max_clusters, n_columns),
+          gram_times(max_clusters, n_columns), column_sums(1, n_columns) {}
 
     // Step until no correspondence of clustering h moves by more than `tol`.
     void step(i64 h, Matrix<const f64> all_products, Matrix<f64> all, const Stepping& by) {
@@ -96,9 +96,9 @@ public:
 
 private:
     static i64 largest(Vector<const i64> bounds) {
-        i64 most = 0;
-        for (i64 h = 0; h + 1 < bounds.size; ++h) most = std::max(most, bounds[h + 1] - bounds[h]);
-        return most;
+        i64 largest_size = 0;
+        for (i64 h = 0; h + 1 < bounds.size; ++h) largest_size = std::max(largest_size, bounds[h + 1] - bounds[h]);
+        return largest_size;
     }
 
     Clustering read(i64 h, Matrix<const f64> all_products, Matrix<const f64> all) {
@@ -142,13 +142,13 @@ private:
             moved = change > moved ? change : moved;
             store(after, row + d);
         }
-        f64 most = 0.0;
-        for (i64 lane = 0; lane < L; ++lane) most = std::max(most, moved[lane]);
-        return most;
+        f64 largest_move = 0.0;
+        for (i64 lane = 0; lane < L; ++lane) largest_move = std::max(largest_move, moved[lane]);
+        return largest_move;
     }
 
     const SoftTerms& terms;
-    i64 most;  // clusters of a clustering
+    i64 max_clusters;  // clusters of a clustering
     Rows table, products, gram_times, column_sums;
 };
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "arrays.h"
-#include "lanes.h"
+#include "runtime/arrays.h"
+#include "runtime/lanes.h"
 
 namespace gpuens {
 

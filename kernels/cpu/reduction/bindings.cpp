@@ -1,6 +1,6 @@
-#include "arguments.h"
-#include "bindings.h"
-#include "parallel.h"
+#include "runtime/arguments.h"
+#include "runtime/bindings.h"
+#include "runtime/parallel.h"
 #include "reduction/primitives.h"
 
 using namespace nb::literals;

@@ -1,7 +1,7 @@
 // The CA-tree (kernels/ca_tree.cu): its shape, the radius and the representative of each node, and descents of nodes
 // that a cut leaves out.
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 #include "reduction/primitives.h"
 
 #include <algorithm>
@@ -46,12 +46,12 @@ public:
         for (i64 first = 0; first < n_clusterings; first += MISSING(Code))
             add_differences(row, first, std::min(first + (i64)MISSING(Code), n_clusterings), apart);
         if (self < TILE) apart[self] = NONE;
-        i32 most = NONE;
+        i32 farthest_member = NONE;
         for (i64 j = 0; j < TILE; ++j) {
-            most = std::max(most, apart[j] + radii[j]);
+            farthest_member = std::max(farthest_member, apart[j] + radii[j]);
             farthest[j] = std::max(farthest[j], apart[j] + radius);
         }
-        return most;
+        return farthest_member;
     }
 
 private:
@@ -85,9 +85,9 @@ public:
             Vector<i64> representatives_)
         : tree(tree_of(rows, shape_)), shape(shape_), n_des(n_des_), radii(radii_), representatives(representatives_),
           tile(rows.columns) {
-        i64 most = 0;
-        for (i64 z = 0; z + 1 < shape.starts.size; ++z) most = std::max(most, shape.starts[z + 1] - shape.starts[z]);
-        members.resize(n_des > 0 ? std::min(n_des, tree.n_rows) + most : 0);
+        i64 max_children = 0;
+        for (i64 z = 0; z + 1 < shape.starts.size; ++z) max_children = std::max(max_children, shape.starts[z + 1] - shape.starts[z]);
+        members.resize(n_des > 0 ? std::min(n_des, tree.n_rows) + max_children : 0);
     }
 
     // Write the least reach of a member, and its representative; of equal reaches, the first.

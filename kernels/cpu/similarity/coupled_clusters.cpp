@@ -3,7 +3,7 @@
 //
 // A spread with few entries is walked along its entries, any other one row by row; both add the same numbers in the same
 // order, but for zeros.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -80,25 +80,25 @@ struct Entries {
     const Entry* end(i64 line) const { return entries.data() + starts[line + 1]; }
 };
 
-void relative_rows_of_few(const Spread& spread, const Entries& rows, const Entries& columns, Range some,
+void relative_rows_of_few(const Spread& spread, const Entries& rows, const Entries& columns, Range range,
                           Matrix<f64> similarities) {
     i64 k = similarities.rows;
     std::vector<f64> of_one(k);
-    for (i64 v = some.start; v < some.stop; ++v) {
-        const Entries::Entry *own = columns.begin(v), *last = columns.end(v);
+    for (i64 v = range.start; v < range.stop; ++v) {
+        const Entries::Entry *entry = columns.begin(v), *last = columns.end(v);
         f64* total = similarities[v];
         std::fill(total + v, total + k, 0.0);
-        for (i64 m = 0; own < last; ++m) {
+        for (i64 m = 0; entry < last; ++m) {
             i64 end = spread.offsets[m + 1];
-            if (own->place >= end) continue;
+            if (entry->place >= end) continue;
             if (spread.weights[m] == 0.0) {
-                while (own < last && own->place < end) ++own;
+                while (entry < last && entry->place < end) ++entry;
                 continue;
             }
             look();
-            for (; own < last && own->place < end; ++own)
-                for (auto* other = rows.begin(own->place); other < rows.end(own->place); ++other)
-                    of_one[other->place] += std::min(own->value, other->value);  // those before v are not read
+            for (; entry < last && entry->place < end; ++entry)
+                for (auto* other = rows.begin(entry->place); other < rows.end(entry->place); ++other)
+                    of_one[other->place] += std::min(entry->value, other->value);  // entries before v are not read
             for (i64 other = v; other < k; ++other) total[other] += spread.weights[m] * of_one[other];
             std::fill(of_one.begin(), of_one.end(), 0.0);
         }

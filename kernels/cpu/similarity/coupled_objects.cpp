@@ -3,7 +3,7 @@
 // For some columns, a table has the similarities of each cluster to the columns' labels, side by side: a row of labels
 // adds up rows of the table. Where clusters are many, a table would be read less than it is worth, and similarities are
 // looked up one by one.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 ROWS = 512;               // of the tile that read a table at once
+constexpr i64 ROWS = 512;               // rows of a tile that read one table
 constexpr i64 TABLED = 32;              // columns of a table
 constexpr i64 LOOKED_UP = 2048;         // columns whose sums a cache holds while similarities are looked up
 constexpr i64 TABLE_CLUSTERS = 1024;    // in a table, which a cache holds; ROWS or more
 constexpr i64 READ = 2;                 // times that each row of a table should be read
-constexpr i64 TABLED_VALUES = 1 << 17;  // of all matrices, which are read anew for each table: a cache holds them
+constexpr i64 TABLED_VALUES = 1 << 17;  // values up to which all S_m stay in L2 while each table reads them
 constexpr f64 SIMILARITY_NS = 0.2;
 
 // A part of the tile, with the rows and columns that it compares.
@@ -56,14 +56,14 @@ struct Part {
     }
 
     void add_rows_of(const std::vector<f64>& table, const Code* labels, i64 first, i64 last, f64* sums) const {
-        f64 own[TABLED] = {};
-        std::copy(sums, sums + n_columns, own);
+        f64 row_sums[TABLED] = {};
+        std::copy(sums, sums + n_columns, row_sums);
         for (i64 m = first; m < last; ++m) {
             if (labels[m] == MISSING(Code)) continue;
             const f64* row = table.data() + (offsets[m] - offsets[first] + labels[m]) * TABLED;
-            for (i64 j = 0; j < TABLED; ++j) own[j] += row[j];
+            for (i64 j = 0; j < TABLED; ++j) row_sums[j] += row[j];
         }
-        std::copy(own, own + n_columns, sums);
+        std::copy(row_sums, row_sums + n_columns, sums);
     }
 
     void add_each() const {
@@ -86,13 +86,13 @@ void coupled_tile(Codes<Matrix> rows, Codes<Matrix> cols, Vector<const i64> offs
     i64 down = (tile.rows + ROWS - 1) / ROWS;
     f64 all_ns = (f64)(tile.rows * tile.columns * (offsets.size - 1)) * SIMILARITY_NS;
     std::visit([&]<typename Code>(Matrix<const Code> of) {
-        auto others = std::get<Matrix<const Code>>(cols);
+        auto column_codes = std::get<Matrix<const Code>>(cols);
         in_threads(down * across, all_ns / (f64)(down * across), [&](Ranges& ranges) {
             std::vector<f64> table(tabled ? TABLE_CLUSTERS * TABLED : 0);
             while (Range range = ranges.next())
                 for (i64 at = range.start; at < range.stop; ++at) {
                     i64 top = at / across * ROWS, left = at % across * n_columns;
-                    Part<Code> part{of, others, offsets, blocks, tile, top, std::min(top + ROWS, tile.rows), left,
+                    Part<Code> part{of, column_codes, offsets, blocks, tile, top, std::min(top + ROWS, tile.rows), left,
                                     std::min(n_columns, tile.columns - left)};
                     for (i64 i = top; i < part.bottom; ++i) std::fill_n(tile[i] + left, part.n_columns, 0.0);
                     tabled ? part.add_by_table(table) : part.add_each();

@@ -1,5 +1,5 @@
 // Nearest points by a k-d tree of two levels (gpuens/similarity/leaves.py).
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/nearest_list.h"
 #include "similarity/primitives.h"
 
@@ -25,10 +25,10 @@ i64 widest(Matrix<const f64> points, const i64* order, i64 n) {
             high[d] = std::max(high[d], point[d]);
         }
     }
-    i64 found = 0;
+    i64 best = 0;
     for (i64 d = 1; d < points.columns; ++d)
-        if (high[d] - low[d] > high[found] - low[found]) found = d;
-    return found;
+        if (high[d] - low[d] > high[best] - low[best]) best = d;
+    return best;
 }
 
 // Put the points of the first half of the leaves first.
@@ -63,14 +63,14 @@ bool sum_features(i64 n_features, i64 n, f64 limit, f64* squares, Add&& add) {
     return true;
 }
 
-// The same for the number of places in a leaf.
+// Dispatch on the number of places in a leaf.
 template <typename Add>
 bool sum_leaf(i64 n_features, i64 n, f64 limit, f64* squares, Add&& add) {
     switch (n) {
         case 24: return sum_features<24>(n_features, n, limit, squares, add);
         case 32: return sum_features<32>(n_features, n, limit, squares, add);
         case 40: return sum_features<40>(n_features, n, limit, squares, add);
-        default: return sum_features<0>(n_features, n, limit, squares, add);  // of all points few
+        default: return sum_features<0>(n_features, n, limit, squares, add);  // small data sets
     }
 }
 
@@ -84,21 +84,21 @@ public:
         self = i;
         list = {ids, squares, n_neighbors};
         limit = INFINITE;
-        i64 own = tree.leaf_of[i], group = own / GROUP;
+        i64 leaf = tree.leaf_of[i], group = leaf / GROUP;
         bound<0>(tree.hull(0, 0), tree.hull(1, 0), tree.n_groups(), of_groups.data());
-        search_group(group, own);
+        search_group(group, leaf);
         for (i64 other = 0; other < tree.n_groups(); ++other)
             if (other != group && !(of_groups[other] > limit)) search_group(other, -1);
     }
 
 private:
     // `own`: the leaf that is searched first; -1 if it is in another group.
-    void search_group(i64 group, i64 own) {
+    void search_group(i64 group, i64 first_leaf) {
         if (!bound<GROUP>(tree.box(0, group), tree.box(1, group), GROUP, of_leaves.data())) return;
-        if (own >= 0) search_leaf(own);
+        if (first_leaf >= 0) search_leaf(first_leaf);
         i64 first = group * GROUP, n = std::min(GROUP, tree.n_leaves() - first);
         for (i64 at = 0; at < n; ++at)
-            if (first + at != own && !(of_leaves[at] > limit)) search_leaf(first + at);
+            if (first + at != first_leaf && !(of_leaves[at] > limit)) search_leaf(first + at);
     }
 
     void search_leaf(i64 leaf) {
@@ -160,9 +160,9 @@ void fill_leaves(Matrix<const f64> points, Vector<const i64> order, Vector<const
             look();
             i64 group = leaf / GROUP, at = leaf % GROUP, begin = starts[leaf], end = starts[leaf + 1];
             for (i64 d = 0; d < n_features; ++d) {
-                f64 *own = coordinates[leaf * n_features + d], low = INFINITE, high = -INFINITE;
+                f64 *row = coordinates[leaf * n_features + d], low = INFINITE, high = -INFINITE;
                 for (i64 p = begin; p < end; ++p) {
-                    f64 x = own[p - begin] = points[order[p]][d];
+                    f64 x = row[p - begin] = points[order[p]][d];
                     low = std::min(low, x);
                     high = std::max(high, x);
                 }

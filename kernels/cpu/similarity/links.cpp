@@ -1,6 +1,6 @@
 // The n-th largest number of each row (gpuens/similarity/propagated.py), by comparisons: zeros and ties, of which there are
 // many, would make a selection slow.
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -24,9 +24,9 @@ f64 nth_largest(const f64* values, i64 n_values, f64* largest, i64 n) {
     f64 limit = -std::numeric_limits<f64>::infinity();
     std::fill_n(largest, n, limit);
     for (i64 first = 0; first < n_values; first += AT_ONCE) {
-        i64 some = std::min(AT_ONCE, n_values - first);
-        if (!any_above(values + first, some, limit)) continue;
-        for (i64 j = first; j < first + some; ++j) {
+        i64 n_chunk = std::min(AT_ONCE, n_values - first);
+        if (!any_above(values + first, n_chunk, limit)) continue;
+        for (i64 j = first; j < first + n_chunk; ++j) {
             f64 value = values[j];
             if (!(value > limit)) continue;
             i64 place = n - 1;
@@ -40,13 +40,13 @@ f64 nth_largest(const f64* values, i64 n_values, f64* largest, i64 n) {
 
 }  // namespace
 
-void nth_largest(Matrix<const f64> tile, i64 n, Vector<f64> least) {
+void nth_largest(Matrix<const f64> tile, i64 n, Vector<f64> thresholds) {
     in_threads(tile.rows, (f64)tile.columns * NUMBER_NS, [&](Ranges& ranges) {
         std::vector<f64> largest(n);
         while (Range range = ranges.next())
             for (i64 i = range.start; i < range.stop; ++i) {
                 if (i % 16 == 0) look();
-                least[i] = nth_largest(tile[i], tile.columns, largest.data(), n);
+                thresholds[i] = nth_largest(tile[i], tile.columns, largest.data(), n);
             }
     });
 }

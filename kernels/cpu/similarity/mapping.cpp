@@ -1,5 +1,5 @@
 // Mapping coefficients of objects from their reference sets (kernels/mapping.cu).
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ constexpr f64 REFERENCE_NS = 3;
 void weigh(const ReferenceSets& of, i64 i, f64* weights) {
     i64 n = of.ids.columns;
     const f64* distances = of.distances[i];
-    f64 far = 0.0;
-    for (i64 t = 0; t < n; ++t) far += distances[t];
-    for (i64 t = 0; t < n; ++t) weights[t] = reference_weight(distances[t], far, n);
+    f64 total_distance = 0.0;
+    for (i64 t = 0; t < n; ++t) total_distance += distances[t];
+    for (i64 t = 0; t < n; ++t) weights[t] = reference_weight(distances[t], total_distance, n);
 }
 
 }  // namespace
 
 void mapping_coefficients(ReferenceSets of, Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> firsts,
-                          Coefficients found) {
+                          Coefficients coefficients) {
     i64 n = of.ids.columns;
     std::visit([&]<typename Code>(Matrix<const Code> labels) {
         in_threads(of.ids.rows, (f64)(labels.rows * n) * REFERENCE_NS, [&](Ranges& ranges) {
@@ -35,14 +35,14 @@ void mapping_coefficients(ReferenceSets of, Codes<Matrix> codes, Vector<const i6
                     for (i64 m = 0; m < labels.rows; ++m) {
                         look();
                         for (i64 i = start; i < stop; ++i) {
-                            Shares shares{found.clusters[i] + firsts[m], found.values[i] + firsts[m], 0};
-                            const f64* own = weights.data() + (i - start) * n;
+                            Shares shares{coefficients.clusters[i] + firsts[m], coefficients.values[i] + firsts[m], 0};
+                            const f64* object_weights = weights.data() + (i - start) * n;
                             for (i64 t = 0; t < n; ++t) {
                                 Code label = labels[m][of.ids[i][t]];
-                                if (label != MISSING(Code) && own[t] > 0.0) shares.add((i32)(offsets[m] + label), own[t]);
+                                if (label != MISSING(Code) && object_weights[t] > 0.0) shares.add((i32)(offsets[m] + label), object_weights[t]);
                             }
                             shares.scale();
-                            found.counts[i][m] = (i32)shares.listed;
+                            coefficients.counts[i][m] = (i32)shares.listed;
                         }
                     }
                 }

@@ -1,17 +1,17 @@
 // The nearest objects so far of one object, nearest first; of equally near ones the smallest index comes first.
 #pragma once
 
-#include "common.h"
+#include "runtime/common.h"
 
 namespace gpuens {
 
 struct NearestList {
     i64* ids;
-    f64* squares;  // of the distances
+    f64* squares;  // squared distances
     i64 room, listed = 0;
 
     bool full() const { return listed == room; }
-    f64 farthest() const { return squares[room - 1]; }  // of a full list
+    f64 farthest() const { return squares[room - 1]; }  // requires a full list
 
     // Insert an object; the last one of a full list leaves.
     void offer(i64 id, f64 square) {

@@ -3,8 +3,8 @@
 // A table has the similarities, in whole units, of each cluster of the rows to the labels of 64 columns, one in each lane: a
 // row of labels adds up rows of the table, 64 pairs at a time. The few similarities that these sums do not decide are
 // computed one by one.
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 namespace gpuens {
@@ -46,7 +46,7 @@ struct Compared {
 
     // The units of the present clusters for n columns from `first` on. Those of few clusters are found once for all columns.
     void fill(const Present& present, i64 first, i64 n, u32* table) const {
-        u32 few[LANES + 1];
+        u32 rounded[LANES + 1];
         for (i64 t = 0, m = 0; t < (i64)present.clusters.size(); ++t) {
             i64 cluster = present.clusters[t];
             while (cluster >= offsets[m + 1]) ++m;
@@ -54,9 +54,9 @@ struct Compared {
             const Code* labels = cols[m] + first;
             u32* units = table + (t + 1) * LANES;
             if (i64 k = offsets[m + 1] - offsets[m]; k <= LANES) {
-                for (i64 label = 0; label < k; ++label) few[label] = (u32)(row[label] * threshold.scale);
-                few[k] = 0;
-                for (i64 j = 0; j < n; ++j) units[j] = few[std::min((i64)labels[j], k)];
+                for (i64 label = 0; label < k; ++label) rounded[label] = (u32)(row[label] * threshold.scale);
+                rounded[k] = 0;
+                for (i64 j = 0; j < n; ++j) units[j] = rounded[std::min((i64)labels[j], k)];
                 continue;
             }
             for (i64 j = 0; j < n; ++j)
@@ -70,14 +70,14 @@ struct Compared {
         return sum / (f64)rows.columns >= threshold.theta;
     }
 
-    u64 bits(i64 i, i64 first, u64 there, const u32* places, const u32* table) const {
+    u64 bits(i64 i, i64 first, u64 columns, const u32* places, const u32* table) const {
         alignas(LINE) u32 sums[LANES];
         Lanes<u32, LANES> total = {};
         for (i64 m = 0; m < rows.columns; ++m) total.plus(table + (i64)places[m] * LANES);
         total.store(sums);
-        u64 unsure = at_least<LANES>(sums, threshold.hardly) & there;
+        u64 unsure = at_least<LANES>(sums, threshold.hardly) & columns;
         if (!unsure) return 0;
-        u64 near = at_least<LANES>(sums, threshold.surely) & there;
+        u64 near = at_least<LANES>(sums, threshold.surely) & columns;
         each_bit(unsure & ~near, [&](i64 j) { near |= (u64)are_near(i, first + j) << j; });
         return near;
     }

@@ -4,8 +4,8 @@
 
 #include <tuple>
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 #include "similarity/sparse.h"
 
 namespace gpuens {
@@ -48,17 +48,17 @@ struct Coefficients {
 
 // codes (M, N), firsts (M,).
 void mapping_coefficients(ReferenceSets of, Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> firsts,
-                          Coefficients found);
+                          Coefficients coefficients);
 
-// links.cpp. The n-th largest number of each row of a tile (R, C); least (R,).
-void nth_largest(Matrix<const f64> tile, i64 n, Vector<f64> least);
+// links.cpp. The n-th largest number of each row of a tile (R, C); thresholds (R,).
+void nth_largest(Matrix<const f64> tile, i64 n, Vector<f64> thresholds);
 
 // trajectories.cpp. The inner products (n, n) of trajectories of steps (n, n), CSR, and spare memory of their size.
 void walk_products(AnySparse<f64> step, i64 n_steps, Matrix<f64> products, Matrix<f64> spare);
 
 // refined_paths.cpp. points (D, n): the objects of row g begin at bounds[g] (G + 1,). Mean and largest distances (G, G) of
 // rows start ... stop - 1 and all rows up to each, on both sides of the diagonal.
-void row_distances(Matrix<const f64> points, Vector<const i64> bounds, std::tuple<i64, i64> some, Matrix<f64> mean,
+void row_distances(Matrix<const f64> points, Vector<const i64> bounds, std::tuple<i64, i64> rows, Matrix<f64> mean,
                    Matrix<f64> farthest);
 
 // The largest distance (N_c,) in each cluster; codes (M, G), farthest (G, G).
@@ -78,7 +78,7 @@ struct Leaves {
            (Vector<const i64>, leaf_of),      // (N,): the leaf of each point
            (Matrix<const f64>, coordinates),  // (n_leaves D, width)
            (Matrix<const f64>, boxes),        // (2 n_groups D, 64): the smallest coordinates of all leaves, then the largest
-           (Matrix<const f64>, hulls));       // (2 D, n_groups): the same of groups of leaves
+           (Matrix<const f64>, hulls));       // (2 D, n_groups): the boxes of groups of leaves
 
     i64 n_leaves() const { return starts.size - 1; }
     i64 n_groups() const { return hulls.columns; }
@@ -99,7 +99,7 @@ void fill_leaves(Matrix<const f64> points, Vector<const i64> order, Vector<const
 // The nearest other points of points `first` ... first + R - 1; ids and squares of the distances (R, T), T < N.
 void nearest_others(Matrix<const f64> points, i64 first, Leaves leaves, Matrix<i64> ids, Matrix<f64> squares);
 
-// reference_sets.cpp. The same from candidates (R, C); an object that is none has a squared distance of beyond[i] or more.
+// reference_sets.cpp. Nearest objects among candidates (R, C); an object that is no candidate has a squared distance of beyond[i] or more.
 void nearest_candidates(Matrix<const f64> points, i64 first, Matrix<const i64> candidates, Vector<const f64> beyond,
                         Matrix<i64> ids, Matrix<f64> squares);
 
@@ -107,12 +107,12 @@ void nearest_candidates(Matrix<const f64> points, i64 first, Matrix<const i64> c
 // the right; counts (N,) with sum n. Values below 2^44, ranks in their order.
 void doubled_ranks(AnySparse<i64> columns, Vector<const i64> counts, i64 n, i64 shift, Vector<i64> ranks);
 
-// The same matrix by columns and by rows; products (N_c, N_c) of columns c <= d, zeros before.
+// One matrix twice, by columns and by rows; products (N_c, N_c) of columns c <= d, zeros before.
 void rank_products(AnySparse<i64> columns, AnySparse<i64> rows, Vector<const i64> counts, Matrix<i64> products);
 
-// (n products[c, d] - totals[c] totals[d]) / (deviations[c] deviations[d]), the numerator rounded once; found (N_c, N_c).
+// (n products[c, d] - totals[c] totals[d]) / (deviations[c] deviations[d]), the numerator rounded once; result (N_c, N_c).
 void correlations(Matrix<const i64> products, Vector<const i64> totals, i64 n, Vector<const f64> deviations,
-                  Matrix<f64> found);
+                  Matrix<f64> result);
 
 // neighborhoods.cpp. A similarity of at least theta makes two rows neighbours. Sums of units, scale of which are 1.0, decide
 // nearly always: below `hardly` they are none, from `surely` on they are.
@@ -124,23 +124,23 @@ struct Threshold {
 void neighborhood_bits(Codes<Matrix> rows, Codes<Matrix> cols, Vector<const i64> offsets, ClusterBlocks blocks,
                        Threshold threshold, Matrix<u64> bits);
 
-// overlaps.cpp. sum_b 2^b sum_{p of run b} popcount(rows[i, p] & cols[j, p]); rows (R, P), cols (C, P), found (R, C). Run b is
+// overlaps.cpp. sum_b 2^b sum_{p of run b} popcount(rows[i, p] & cols[j, p]); rows (R, P), cols (C, P), common (R, C). Run b is
 // planes runs[b] ... runs[b + 1] - 1.
-void overlaps(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Matrix<i64> found);
+void overlaps(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Matrix<i64> common);
 
-// Subtract the two objects of a pair from their common neighbours (R, C); bits (R, words) of the rows. place, own and counts
+// Subtract the two objects of a pair from their common neighbours (R, C); bits (R, words) of the rows. place, are_neighbors and counts
 // (G,): each row's bit, whether two of its objects are neighbours, and its number of objects.
-void leave_out_themselves(Matrix<i64> found, Matrix<const u64> bits, Vector<const i64> rows, Vector<const i64> cols,
-                          Vector<const i64> place, Vector<const bool> own, Vector<const i64> counts);
+void leave_out_themselves(Matrix<i64> common, Matrix<const u64> bits, Vector<const i64> rows, Vector<const i64> cols,
+                          Vector<const i64> place, Vector<const bool> are_neighbors, Vector<const i64> counts);
 
 // neighbor_counts.cpp. Bit q of the members (N_c, words) of each cluster that contains row q, of codes (M, G); zeros before.
 void mark_members(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<u64> members);
 
-// The sum of counts (G,) of the neighbours in each cluster, of label rows (G, M); found (R, N_c), zeros before.
+// The sum of counts (G,) of the neighbours in each cluster, of label rows (G, M); sums (R, N_c), zeros before.
 void neighbor_counts(Matrix<const u64> bits, Codes<Matrix> rows, Vector<const i64> offsets, Vector<const i64> counts,
-                     Matrix<i64> found);
+                     Matrix<i64> sums);
 
-// The sum of values (G, K) of the neighbours; found (R, K).
-void neighbor_sums(Matrix<const u64> bits, Matrix<const i64> values, Matrix<i64> found);
+// The sum of values (G, K) of the neighbours; sums (R, K).
+void neighbor_sums(Matrix<const u64> bits, Matrix<const i64> values, Matrix<i64> sums);
 
 }  // namespace gpuens

@@ -1,5 +1,5 @@
 // Spearman's rank correlation of sparse columns in whole numbers (gpuens/similarity/ranks.py, kernels/rank_correlation.cu).
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace gpuens {
 namespace {
 
 constexpr i64 FEW = 256;                   // entries that are sorted by comparisons
-constexpr int DIGIT = 11, VALUE_BITS = 44; // of values, which are sorted digit by digit
+constexpr int DIGIT = 11, VALUE_BITS = 44; // bits of a digit of the radix sort, and of a value
 constexpr i64 TILE = 64;                   // columns of correlations that are also written as rows
 constexpr f64 SORTED_NS = 30, PRODUCT_NS = 1, CORRELATION_NS = 10;
 
@@ -44,17 +44,17 @@ void sort_by_value(std::vector<Ranked>& ranked, std::vector<Ranked>& spare) {
 // a b - c d, rounded once.
 f64 difference(u64 a, u64 b, u64 c, u64 d) {
     using u128 = unsigned __int128;
-    u128 one = (u128)a * b, other = (u128)c * d, apart = one < other ? other - one : one - other;
+    u128 left = (u128)a * b, right = (u128)c * d, magnitude = left < right ? right - left : left - right;
     f64 scale = 1.0;
-    if (u64 high = (u64)(apart >> 64); high) {
+    if (u64 high = (u64)(magnitude >> 64); high) {
         // the bits that do not fit; if they are not zero, the last kept bit is set, so that there is only one rounding
         int extra = 64 - std::countl_zero(high);
-        bool lost = (u64)(apart << (128 - extra) >> 64) | (u64)(apart << (128 - extra));
-        apart = apart >> extra | (u128)lost;
+        bool lost = (u64)(magnitude << (128 - extra) >> 64) | (u64)(magnitude << (128 - extra));
+        magnitude = magnitude >> extra | (u128)lost;
         scale = std::ldexp(1.0, extra);
     }
-    f64 found = (f64)(u64)apart * scale;
-    return one < other ? -found : found;
+    f64 rounded = (f64)(u64)magnitude * scale;
+    return left < right ? -rounded : rounded;
 }
 
 }  // namespace
@@ -95,13 +95,13 @@ void rank_products(AnySparse<i64> columns, AnySparse<i64> rows, Vector<const i64
             f64 in_column = (f64)n_entries / (f64)std::max(by_column.size(), (i64)1);
             over_ranges(products.rows, (in_row + 4) * in_column * PRODUCT_NS, [&](i64 start, i64 stop) {
                 for (i64 c = start; c < stop; ++c) {
-                    i64* own = products[c];
+                    i64* row = products[c];
                     for (i64 e = by_column.starts[c]; e < by_column.starts[c + 1]; ++e) {
                         if (e % 1024 == 0) look();
                         i64 i = by_column.places[e], value = by_column.values[e] * counts[i];
                         // the columns of a row are in ascending order
                         for (i64 at = by_row.starts[i + 1] - 1; at >= by_row.starts[i] && by_row.places[at] >= c; --at)
-                            own[by_row.places[at]] += value * by_row.values[at];
+                            row[by_row.places[at]] += value * by_row.values[at];
                     }
                 }
             });
@@ -110,20 +110,20 @@ void rank_products(AnySparse<i64> columns, AnySparse<i64> rows, Vector<const i64
 }
 
 void correlations(Matrix<const i64> products, Vector<const i64> totals, i64 n, Vector<const f64> deviations,
-                  Matrix<f64> found) {
-    i64 size = found.rows;
+                  Matrix<f64> result) {
+    i64 size = result.rows;
     over_ranges(size, (f64)size / 2 * CORRELATION_NS, [&](i64 start, i64 stop) {
         for (i64 left = start / TILE * TILE; left < size; left += TILE) {
             look();
             for (i64 c = start; c < stop; ++c) {
-                found[c][c] = 1.0;
+                result[c][c] = 1.0;
                 for (i64 d = std::max(left, c + 1); d < std::min(left + TILE, size); ++d) {
-                    f64 both = deviations[c] * deviations[d], correlation = 0.0;
-                    if (both > 0.0) {
+                    f64 denominator = deviations[c] * deviations[d], correlation = 0.0;
+                    if (denominator > 0.0) {
                         f64 covariance = difference((u64)n, (u64)products[c][d], (u64)totals[c], (u64)totals[d]);
-                        correlation = std::min(std::max(covariance / both, -1.0), 1.0);
+                        correlation = std::min(std::max(covariance / denominator, -1.0), 1.0);
                     }
-                    found[c][d] = found[d][c] = correlation;
+                    result[c][d] = result[d][c] = correlation;
                 }
             }
         }

@@ -1,5 +1,5 @@
 // The nearest objects among candidates, or among all objects (kernels/reference_sets.cu).
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/nearest_list.h"
 #include "similarity/primitives.h"
 

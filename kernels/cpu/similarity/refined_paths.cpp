@@ -1,5 +1,5 @@
 // Co-association refined by distances (gpuens/similarity/refined_paths.py).
-#include "parallel.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ void add_distances(Matrix<const f64> points, i64 x, i64 first, i64 n, f64* sums,
     f64 squares[TOGETHER];
     std::fill_n(squares, n, 0.0);
     for (i64 d = 0; d < points.rows; ++d) {
-        f64 own = points[d][x];
-        const f64* others = points[d] + first;
-        for (i64 y = 0; y < n; ++y) squares[y] += (others[y] - own) * (others[y] - own);
+        f64 coordinate = points[d][x];
+        const f64* coordinates = points[d] + first;
+        for (i64 y = 0; y < n; ++y) squares[y] += (coordinates[y] - coordinate) * (coordinates[y] - coordinate);
     }
     for (i64 y = 0; y < n; ++y) {
         f64 distance = std::sqrt(squares[y]);
@@ -32,23 +32,23 @@ void add_distances(Matrix<const f64> points, i64 x, i64 first, i64 n, f64* sums,
 
 // The larger of `most` and the largest of n numbers whose label is the given one.
 template <typename Code>
-f64 largest_of(const Code* labels, Code label, const f64* values, i64 n, f64 most) {
+f64 largest_of(const Code* labels, Code label, const f64* values, i64 n, f64 largest) {
     f64 lanes[LANES_OF_LARGEST] = {};
     i64 h = 0;
     for (; h + LANES_OF_LARGEST <= n; h += LANES_OF_LARGEST)
         for (i64 j = 0; j < LANES_OF_LARGEST; ++j)
             lanes[j] = std::max(lanes[j], labels[h + j] == label ? values[h + j] : 0.0);
     for (; h < n; ++h)
-        if (labels[h] == label) most = std::max(most, values[h]);
-    for (f64 lane : lanes) most = std::max(most, lane);
-    return most;
+        if (labels[h] == label) largest = std::max(largest, values[h]);
+    for (f64 lane : lanes) largest = std::max(largest, lane);
+    return largest;
 }
 
 }  // namespace
 
-void row_distances(Matrix<const f64> points, Vector<const i64> bounds, std::tuple<i64, i64> some, Matrix<f64> mean,
+void row_distances(Matrix<const f64> points, Vector<const i64> bounds, std::tuple<i64, i64> rows, Matrix<f64> mean,
                    Matrix<f64> farthest) {
-    i64 start = std::get<0>(some), stop = std::get<1>(some);  // Clang 14 and 15 capture no structured bindings
+    i64 start = std::get<0>(rows), stop = std::get<1>(rows);  // Clang 14 and 15 capture no structured bindings
     f64 row_ns = (f64)bounds[stop] * (f64)((bounds[stop] - bounds[start]) / (stop - start) + 1);
     in_threads(stop - start, row_ns * (f64)(points.rows + 2) * DIFFERENCE_NS, [&](Ranges& ranges) {
         std::vector<f64> sums(bounds[stop]), largest(bounds[stop]);
@@ -84,18 +84,18 @@ void farthest_in_clusters(Codes<Matrix> codes, Vector<const i64> offsets, Matrix
     std::mutex merging;
     std::visit([&]<typename Code>(Matrix<const Code> labels) {
         in_threads(farthest.rows, (f64)(labels.rows * farthest.rows) / 2 * PAIR_NS, [&](Ranges& ranges) {
-            std::vector<f64> own(largest.size);
+            std::vector<f64> thread_largest(largest.size);
             while (Range range = ranges.next())
                 for (i64 g = range.start; g < range.stop; ++g) {
                     look();
                     for (i64 m = 0; m < labels.rows; ++m)
                         if (Code label = labels[m][g]; label != MISSING(Code)) {
-                            f64& most = own[offsets[m] + label];
-                            most = largest_of(labels[m], label, farthest[g], g + 1, most);
+                            f64& cluster_largest = thread_largest[offsets[m] + label];
+                            cluster_largest = largest_of(labels[m], label, farthest[g], g + 1, cluster_largest);
                         }
                 }
             std::lock_guard<std::mutex> lock(merging);
-            for (i64 c = 0; c < largest.size; ++c) largest[c] = std::max(largest[c], own[c]);
+            for (i64 c = 0; c < largest.size; ++c) largest[c] = std::max(largest[c], thread_largest[c]);
         });
     }, codes);
 }
@@ -114,9 +114,9 @@ void refine(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> di
                         Code label = labels[m][g];
                         if (label == MISSING(Code)) continue;
                         f64 weight = weights[offsets[m] + label], by = inverse[offsets[m] + label];
-                        const Code* others = labels[m] + first;
+                        const Code* column_labels = labels[m] + first;
                         for (i64 h = 0; h < n; ++h)  // a zero that is added changes no sum
-                            total[h] += others[h] == label ? weight * (1.0 - apart[h] * by) : 0.0;
+                            total[h] += column_labels[h] == label ? weight * (1.0 - apart[h] * by) : 0.0;
                     }
                     for (i64 h = 0; h < n; ++h) similar[g][first + h] = similar[first + h][g] = total[h];
                 }

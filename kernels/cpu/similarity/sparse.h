@@ -1,8 +1,8 @@
 // Sparse matrices in SciPy's layouts.
 #pragma once
 
-#include "arrays.h"
-#include "records.h"
+#include "runtime/arrays.h"
+#include "runtime/records.h"
 
 namespace gpuens {
 
@@ -28,7 +28,7 @@ struct Sparse {
 template <typename Value, typename Work>
 auto with_sparse(const AnySparse<Value>& of, Work&& work) {
     std::vector<i64> starts =
-        std::visit([](auto given) { return std::vector<i64>(given.begin(), given.end()); }, of.indptr);
+        std::visit([](auto indptr) { return std::vector<i64>(indptr.begin(), indptr.end()); }, of.indptr);
     return std::visit([&]<typename Index>(Vector<const Index> places) {
         return work(Sparse<Index, Value>{std::move(starts), places.data, of.data.data});
     }, of.indices);

@@ -4,8 +4,8 @@
 //
 // A thread holds some rows of P (I + Q), turned, and never all of them: those are P Q's, four links at a time, so that a sum
 // is read and written once for them. Every column of P (P Q)^T is then a sum of few of its lines, eight sums side by side.
-#include "lanes.h"
-#include "parallel.h"
+#include "runtime/lanes.h"
+#include "runtime/parallel.h"
 #include "similarity/primitives.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 ROWS = 8;       // of P Q in a block, one cache line for each column
-constexpr i64 COLUMNS = 512;  // of P Q in a block
+constexpr i64 ROWS = 8;       // rows of P Q in a block, one cache line per column
+constexpr i64 COLUMNS = 512;  // columns of P Q in a block
 constexpr f64 LINK_NS = 0.2;
 
 // sum_e values[e] * products[places[e]], n columns of it.
@@ -40,7 +40,7 @@ void add_lines(const Sparse<Index, f64>& step, i64 row, const f64* products, i64
 }
 
 template <typename Index>
-void walk(const Sparse<Index, f64>& step, const f64* products, f64* found) {
+void walk(const Sparse<Index, f64>& step, const f64* products, f64* out) {
     i64 size = step.size(), n_links = step.starts[size];
     in_threads((size + ROWS - 1) / ROWS, (f64)((n_links + size) * ROWS) * LINK_NS, [&](Ranges& ranges) {
         std::unique_ptr<f64[]> turned(new f64[size * ROWS]());
@@ -61,7 +61,7 @@ void walk(const Sparse<Index, f64>& step, const f64* products, f64* found) {
                     Native<f64, ROWS> sums = {};
                     for (i64 e = step.starts[j]; e < step.starts[j + 1]; ++e)
                         sums += step.values[e] * loaded<Native<f64, ROWS>>(turned.get() + (i64)step.places[e] * ROWS);
-                    std::memcpy(found + j * size + first, &sums, sizeof(f64) * (size_t)n_rows);
+                    std::memcpy(out + j * size + first, &sums, sizeof(f64) * (size_t)n_rows);
                 }
             }
     });
