@@ -97,7 +97,7 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 def _fit(estimator: Any, labels: Any) -> str:
     """Fit a method; return its number of clusters, or its error message."""
     features = {}
-    if estimator.needs_features:
+    if estimator.parts().needs_features:
         features["features"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
     try:
         with warnings.catch_warnings():
@@ -122,7 +122,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
-    methods = [method for method, kind in ge.methods().items() if kind().lacks is None]
+    methods = [method for method, kind in ge.methods().items() if kind().parts().lacks is None]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
     options = parser.parse_args()

@@ -122,7 +122,7 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     ensemble = ge.Ensemble(labels)
     estimator = default_estimator(method, None if method == "best-of-k" else N_CLASSES, seed, "cpu")
     features = np.random.default_rng(seed).standard_normal((len(labels), 4)).astype(np.float32)
-    given, few = ({"features": features[:n]} if estimator.needs_features else {} for n in (len(labels), FEW))
+    given, few = ({"features": features[:n]} if estimator.parts().needs_features else {} for n in (len(labels), FEW))
     try:
         with threadpool_limits(1):
             # this fit imports packages

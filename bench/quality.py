@@ -274,8 +274,8 @@ def answer(name: str, ensemble: Any, given: Given, seed: int) -> common.Record:
     from gpuens.runtime.failures import OF_ONE_METHOD
 
     estimator = of_name(name, given.k, seed)
-    features = {"features": given.X} if estimator.needs_features else {}
-    if estimator.needs_features and given.X is None:
+    features = {"features": given.X} if estimator.parts().needs_features else {}
+    if estimator.parts().needs_features and given.X is None:
         return {"failed": "there are no features"}
     try:
         found, _, cpu = common.timed(lambda: estimator.fit(ensemble, **features))

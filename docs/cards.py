@@ -42,14 +42,14 @@ Words = dict[str, str]
 
 def chooses(kind: Any, words: Words) -> str:
     """Return how a method chooses k: by the suggestion, unless the method has its own rule."""
-    return words["k"] if kind().chooses_n_clusters else "suggested"
+    return words["k"] if kind().parts().chooses_n_clusters else "suggested"
 
 
 def in_chunks(kind: Any) -> str:
     """Return how a method processes a Dask array: rows in pieces, or merged core groups."""
-    if kind().needs_features:
+    if kind().parts().needs_features:
         return "–"
-    return "pieces" if kind().learns_by_sums else "core groups"
+    return "pieces" if kind().parts().learns_by_sums else "core groups"
 
 
 COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {

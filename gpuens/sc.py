@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuens.io import annotated
-from gpuens.io.columns import each_column, positions, there
+from gpuens.io.columns import each_column, find_present, positions
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
@@ -129,13 +129,13 @@ def consensus(
     else:
         method = METHOD if method is None else method
         estimator = made(method, n_clusters, parameters)
-    if estimator.needs_features != (use_rep is not None):
+    if estimator.parts().needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(
             f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
-    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.gives_names)
+    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.parts().gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     beside: dict[str, Any] = {"features": features if features is None or labelled is None else features[labelled]}
@@ -332,7 +332,7 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
     asked = None if keys is None else list(map(str, [keys] if single else keys))
     sources = []
     for modality, adata in of_each.items():
-        own = None if asked is None else there(asked, list(adata.obs.columns))
+        own = None if asked is None else find_present(asked, list(adata.obs.columns))
         if own != []:
             columns = split_columns(_columns(adata, own))
             about = ColumnSource(f"modality {modality!r}", "name the clusterings in keys") if keys is None else None

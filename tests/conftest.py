@@ -199,7 +199,7 @@ BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
 
 
 # methods that need a package that is not installed
-NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}
+NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).parts().lacks}
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
 del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; see tests/partition/test_voting.py
@@ -480,3 +480,14 @@ def pytest_runtest_setup(item):
         if os.environ.get("GPUENS_REQUIRE_GPU") == "1":
             pytest.fail(f"GPUENS_REQUIRE_GPU=1, but {reason}", pytrace=False)
         pytest.skip(reason)
+
+
+def labels_and_consensus(seed, n=40, m=5, k=4, missing=0.15):
+    """Return base clusterings (n, m) with missing labels, and a consensus (n,) of three clusters drawn at random."""
+    rng = np.random.default_rng(seed)
+    labels, _ = structured_labels(n, m, k, seed=seed)
+    labels[rng.random(labels.shape) < missing] = -1
+    labels[(labels < 0).all(axis=1), 0] = 0
+    consensus = rng.integers(0, 3, n)
+    consensus[:3] = 0, 1, 2
+    return labels, consensus

@@ -113,7 +113,7 @@ def _page(
 
     try:
         with clock.phase("report"):
-            store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", consensus.estimator, facts, ids))
+            store.write(job.page_name, report.render_fit(f"Consensus of {job.id}", consensus.estimator, facts, ids))
     except Exception as error:  # the job has succeeded, because its labels are valid without a page
         why = f"{job.page_name} could not be made (use --force to run the job again): {failures.describe(error)}"
         checks.warn(why)

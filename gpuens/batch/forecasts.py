@@ -58,15 +58,15 @@ def _memory(job: Job, base: str) -> int | None:
 
 def _shape(path: str, reading: dict[str, Any]) -> LabelShape | None:
     """Return the shape of a label file, None if unknown; check its header, and that the columns to read exist."""
-    from gpuens.io.columns import choose_columns
+    from gpuens.io.columns import TextOptions, choose_columns
     from gpuens.io.content import input_kind
     from gpuens.io.opening import open_file
     from gpuens.io.shapes import OTHER_FORMS, label_shape
 
     shape = label_shape(path, **reading)
     if shape is None and not any(reading.get(form) for form in OTHER_FORMS):  # else the columns are not the clusterings
-        how: dict[str, Any] = {name: reading.get(name) for name in ("sep", "header", "missing", "no_missing")}
-        names = open_file(path, input_kind(path), reading.get("key"), **how).names
+        text = TextOptions(*(reading.get(name) for name in TextOptions._fields))
+        names = open_file(path, input_kind(path), reading.get("key"), text).names
         choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
     return shape
 

@@ -11,7 +11,7 @@ from gpuens.batch import places
 from gpuens.cli.chunks import ChunkSettings
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, check_input
 from gpuens.cli.graph_settings import GraphSettings
-from gpuens.io.kinds import FOLDERS, OUTPUTS
+from gpuens.io.paths import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 

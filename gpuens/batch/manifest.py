@@ -19,8 +19,8 @@ from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.cli.chunks import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, scheduler_of
 from gpuens.cli.graph_settings import EXCLUDED, OF_METHODS, GraphSettings, options_with_neighbors
 from gpuens.io import paths
-from gpuens.io.kinds import WITH_NUMBERS
 from gpuens.io.outputs import kind_like
+from gpuens.io.paths import WITH_NUMBERS
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES

@@ -105,7 +105,7 @@ def _labels(found: Any, output: str) -> Any:
     """Return an ensemble of the named clusters of all objects for a table, or their codes for an array."""
     import numpy as np
 
-    from gpuens.io.kinds import ARRAYS, FOLDERS
+    from gpuens.io.paths import ARRAYS, FOLDERS
     from gpuens.labels.codes import codes_dtype
     from gpuens.labels.ensemble import Ensemble
 

@@ -100,7 +100,9 @@ def choose(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.of_choice(found, f"How many clusters has {what}?"), told=not args.json)
+        write_page(
+            args.report, lambda: report.render_choice(found, f"How many clusters has {what}?"), told=not args.json
+        )
 
 
 def _print_choice(found: Any) -> None:

@@ -101,7 +101,7 @@ def cluster(args: argparse.Namespace) -> None:
             f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
             "take kind='mixed', or leave scheduler out."
         )
-    check_input(estimator, args.method, features=estimator.needs_features or None, scheduler=args.scheduler)
+    check_input(estimator, args.method, features=estimator.parts().needs_features or None, scheduler=args.scheduler)
 
     def facts_of(result: RunResult) -> dict[str, Any]:
         return facts(
@@ -143,9 +143,9 @@ def cluster(args: argparse.Namespace) -> None:
                 result = _write(args, clock, estimator, source.ids, evidence=True)
                 record |= facts_of(result)
         if args.report is not None:
-            from gpuens.report import of_fit
+            from gpuens.report import render_fit
 
-            write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
+            write_page(args.report, lambda: render_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
         print(f"{args.X}: {source}")
         print(f"{args.kind}: {clusterings_of(result.ensemble)}")

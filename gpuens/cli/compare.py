@@ -125,7 +125,7 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.of_comparison(found, args.labels), told=not args.json)
+        write_page(args.report, lambda: report.render_comparison(found, args.labels), told=not args.json)
 
 
 def _file_and_column(text: str) -> tuple[str | None, str | None]:

@@ -49,7 +49,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def evidence(args: argparse.Namespace) -> None:
     from gpuens import io
     from gpuens.io import outputs
-    from gpuens.io.kinds import WITH_NUMBERS
+    from gpuens.io.paths import WITH_NUMBERS
 
     check_inputs(args.labels, args.consensus)
     if args.output is not None:

@@ -27,27 +27,26 @@ def check_input(
     which the user gave it, such as a command-line option.
     """
     if neighbors:
-        from gpuens.methods.base import refuse_graph
         from gpuens.methods.registered import CONNECTED
 
-        parts = estimator._checked()
+        parts = estimator.checked_parts()
         if method in CONNECTED:
-            refuse_graph(parts, type(estimator).__name__, None, None)
+            parts.refuse_graph(type(estimator).__name__)
         return
-    if features is not None and not estimator.needs_features:
+    if features is not None and not estimator.parts().needs_features:
         raise ValueError(
             f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
         )
-    if estimator.needs_features and features is None:
+    if estimator.parts().needs_features and features is None:
         raise ValueError(
             f"{spelled('features')} is needed, because method {method!r} compares the objects by features; name a file."
         )
-    if estimator.needs_features and scheduler is not None:
+    if estimator.parts().needs_features and scheduler is not None:
         raise ValueError(
             f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."
         )
-    estimator._checked()
+    estimator.checked_parts()
 
 
 class RunResult(NamedTuple):
@@ -185,7 +184,7 @@ class FileConsensus:
 
         with clock.phase("fit", f"fitting {self.method} to {ensemble.n_objects:,} objects"):
             self.estimator.fit(ensemble, **beside)
-        result = result._replace(sizes=results.cluster_sizes(self.estimator._clusters))
+        result = result._replace(sizes=results.cluster_sizes(self.estimator.fit_.clusters))
         if output.key_added is None:
             return self._write(result, results.results_of(self.estimator, result.file.labelled), clock)
         return self._write_copy(result, output.key_added, clock)
@@ -216,7 +215,7 @@ class FileConsensus:
     @property
     def _remedies(self) -> dict[str, str]:
         """The settings of this run that reduce its memory, as the user would write them."""
-        from gpuens.io.kinds import IN_CHUNKS
+        from gpuens.io.paths import IN_CHUNKS
         from gpuens.methods.forecast import SAMPLE
 
         source, output = self.source, self.output
@@ -238,7 +237,7 @@ class FileConsensus:
             weights = None if source.weight_column is None else source.read_weights()
             neighbors = source.neighbors
             places = None if neighbors is None else neighbors.read(source.labels, source.reading)
-            file = source.read(self.estimator.gives_names)
+            file = source.read(self.estimator.parts().gives_names)
             if weights is not None:
                 weights = weights if file.labelled is None else weights[file.labelled]
                 self._refuse_fractions(weights, file.ensemble.n_clusterings)
@@ -364,7 +363,7 @@ class FileConsensus:
             facts["evidence"] = result.evidence
         if result.n_doubtful is not None:
             facts |= {"min_confidence": self.output.min_confidence, "n_doubtful": result.n_doubtful}
-        if estimator.gives_names:
+        if estimator.parts().gives_names:
             facts |= vote_facts(estimator)
         return facts | ({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {})
 

@@ -94,7 +94,7 @@ def check_output(output: str, *sources: str) -> None:
 
 def check_beside(option: str, output: str) -> None:
     """Raise an error, before any work, if the output file cannot hold the numbers that ``option`` adds to it."""
-    from gpuens.io.kinds import WITH_NUMBERS
+    from gpuens.io.paths import WITH_NUMBERS
 
     if not output.lower().endswith(WITH_NUMBERS):
         raise ValueError(

@@ -132,7 +132,7 @@ class GraphSettings(NamedTuple):
         import numpy as np
 
         from gpuens import io
-        from gpuens.io.kinds import ANNOTATED
+        from gpuens.io.paths import ANNOTATED
 
         how = {name: reading[name] for name in ("key", "sep", "header") if name in reading}
         beside = self.files(labels).get("coordinates")
@@ -234,6 +234,6 @@ def _places_of_cells(path: str) -> Any:
 
 def _is_key(text: str, labels: str) -> bool:
     """Return whether a setting names an entry of the label file, an h5ad file, and not a file: it has no ending."""
-    from gpuens.io.kinds import ANNOTATED
+    from gpuens.io.paths import ANNOTATED
 
     return labels.lower().endswith(ANNOTATED) and "." not in text and os.path.basename(text) == text

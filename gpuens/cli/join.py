@@ -39,8 +39,7 @@ def join(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic
-    from gpuens.io.kinds import ANNOTATED, OUTPUTS, WITH_NUMBERS
-    from gpuens.io.paths import file_kind
+    from gpuens.io.paths import ANNOTATED, OUTPUTS, WITH_NUMBERS, file_kind
 
     check_inputs(*args.labels)
     check_output(args.output, *args.labels)

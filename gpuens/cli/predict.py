@@ -48,7 +48,7 @@ def predict(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic, outputs
-    from gpuens.io.kinds import WITH_NUMBERS
+    from gpuens.io.paths import WITH_NUMBERS
     from gpuens.runtime import device as devices
 
     check_inputs(args.model, kinds=(".npz",))
@@ -111,7 +111,7 @@ def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[An
 
     Raise an error if objects have no label that the model knows, unless the option --drop-unlabelled is given.
     """
-    given, known = model.given(columns)
+    given, known = model.encode(columns)
     if not known.all() and not (args.drop_unlabelled and known.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
         raise ValueError(

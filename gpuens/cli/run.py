@@ -194,11 +194,11 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
             check_beside(f"--{name}", path)
-    if args.membership and not estimator.gives_membership:
+    if args.membership and not estimator.parts().gives_membership:
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
-    if args.weight_column is not None and (args.report or estimator.needs_features):
+    if args.weight_column is not None and (args.report or estimator.parts().needs_features):
         reader = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {reader}, where each object counts once; leave it out.")
     inputs = [args.labels, *source.others, *source.beside]
@@ -206,7 +206,7 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
     if args.report:
         check_page(args.report, *inputs)
     if args.model is not None:
-        if estimator.gives_names:
+        if estimator.parts().gives_names:
             raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
         check_model(args.model, path, *inputs)
     return Output(path, args.evidence, args.membership, args.min_confidence, key_added, args.report is not None)
@@ -238,11 +238,11 @@ def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: C
             with clock.phase("model"):
                 consensus.estimator.save(args.model)
         if args.report:
-            from gpuens.report import of_fit
+            from gpuens.report import render_fit
 
             title = f"Consensus of {consensus.source}"
             with clock.phase("report"):
-                write_page(args.report, lambda: of_fit(title, consensus.estimator, record, result.ids))
+                write_page(args.report, lambda: render_fit(title, consensus.estimator, record, result.ids))
             atomic.write_record(atomic.record_of(output.path), record | {"report": args.report, **clock.spent()})
     return result
 
@@ -277,7 +277,7 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
         print(f"names: {str(title)!r}")
     if result.n_unlabelled:
         print(f"unlabelled: {counted(result.n_unlabelled, 'object')}, left out and -1 in the output")
-    if estimator.gives_names:
+    if estimator.parts().gives_names:
         _print_votes(estimator, result.sizes)
     else:
         print(f"{type(estimator).__name__}: {clusters_of(result.sizes)}")
@@ -348,7 +348,7 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
     """Make the estimator that the options describe; raise an error for invalid options, before any work."""
     if neighbors is None:
         kind = _class_of(args)
-        estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().needs_features))
+        estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().parts().needs_features))
     else:
         from gpuens.methods import made_with_neighbors
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
@@ -417,7 +417,7 @@ def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
 
 def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> str | None:
     """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
-    from gpuens.io.kinds import ANNOTATED
+    from gpuens.io.paths import ANNOTATED
 
     if not others and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added

@@ -52,5 +52,9 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
         labels[:, -1] %= 3  # the last clustering has 3 clusters, which BestOfK needs
         labels[0, 1:] = -1
         for estimator in estimators:
-            if names or estimator.lacks is None:
-                yield estimator, labels, {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
+            if names or estimator.parts().lacks is None:
+                yield (
+                    estimator,
+                    labels,
+                    {"features": rng.random((N_OBJECTS, 3))} if estimator.parts().needs_features else {},
+                )

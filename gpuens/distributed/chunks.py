@@ -31,7 +31,7 @@ class Chunks(Tasks):
     def __init__(
         self, labels: Any, client: Any = None, *, every_column: bool = False, sample_weight: Any = None
     ) -> None:
-        self.client = clients.active(client)
+        self.client, self.weighted = clients.active(client), sample_weight is not None
         with failures.explained("labels"):
             self.labels, self.names = graph.by_rows(labels, self.client, every_column=every_column)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()

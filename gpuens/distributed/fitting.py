@@ -67,13 +67,13 @@ def fit(
     >>> est.labels_.chunks, est.labels_.compute().tolist()
     (((2, 2, 2),), [0, 0, 0, 1, 1, 1])
     """
-    parts = estimator._checked()
+    parts = estimator.checked_parts()
     if parts.needs_features:
         raise TypeError(
             f"labels are in chunks, but {type(estimator).__name__} compares each object with all others; pass "
             "labels.compute(), or take a method without such comparisons."
         )
-    if estimator.gives_names:
+    if parts.gives_names:
         raise TypeError(
             "labels are in chunks, but vocabulary='shared' votes on labels in memory; pass labels.compute(), or fit "
             "each chunk, because the votes for an object need no other objects."
@@ -92,14 +92,12 @@ def fit(
         _fit_in_pieces(estimator, parts, chunks)
     else:
         _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
-    if sample_weight is not None:
-        estimator._keep({"weight_unit": chunks.unit})
     return estimator
 
 
 def _fits_gpu(estimator: Any, parts: Any, chunks: Chunks) -> bool:
     """Return whether one GPU can work on the core groups; true for methods that cannot work on rows in pieces."""
-    return not parts.learn_by_sums or estimator.device == "cpu" or chunks.fit_gpu
+    return not parts.learns_by_sums or estimator.device == "cpu" or chunks.fit_gpu
 
 
 def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> None:
@@ -107,36 +105,35 @@ def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce:
 
     If the workers have GPUs, the partition is computed on the GPU of a worker.
     """
-    learn = None
+    learn = partial(estimator.learn, parts)
     # in this process if random_state is a generator, because a worker would draw from a copy of the generator
     drawn_here = not isinstance(getattr(parts.partitioner, "random_state", None), (int, np.integer, type(None)))
     if chunks.client is not None and estimator.device == "auto" and chunks.kind == "cuda" and not drawn_here:
-        learn = partial(_learn_there, estimator, chunks)
-    estimator._fit(parts, ensemble, reduce, device=chunks.here(estimator.device), learn=learn)
+        learn = partial(_learn_there, estimator, chunks, parts)
+    device = chunks.here(estimator.device)
+    estimator.fit_reduced(parts, ensemble, reduce, learn, device=device, weighted=chunks.weighted)
 
 
-def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
+def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows) -> Any:
     """Learn on the GPU of a worker, where other processes may use nearly all of the memory."""
     distinct = worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts)
     for attempts_left in reversed(range(ATTEMPTS)):
         sent = chunks.somewhere(distinct)
         task = chunks.task(worker.learn, clone(estimator), parts, sent, chunks.bare(), phase="fit")
         try:
-            ((attributes, warnings),) = chunks.compute([task], "fit")
+            ((learned, warnings),) = chunks.compute([task], "fit")
             break
         except ConnectionError:  # also if the worker died that was sent the rows, which no other worker has
             if sent.status != "cancelled" or not attempts_left:
                 raise
     for sentence in warnings:
         checks.warn(sentence)
-    estimator._forget()
-    estimator.__dict__.update(attributes)
-    return estimator._partition
+    return learned
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     """Fit an estimator to core groups in pieces: learn a rule from sums over the pieces, and label the chunks by it."""
-    if not parts.learn_by_sums:
+    if not parts.learns_by_sums:
         raise MemoryError(
             f"{type(estimator).__name__} needs all label rows in one process, but the {sum(chunks.sizes)} distinct "
             "rows of the chunks do not fit its memory; pass reduction=Sample(…), use a method that takes rows in "
@@ -145,13 +142,13 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     device = chunks.there(estimator.device)
     chunks.merged = []
     rows = ChunkPieces(chunks, device)
-    partition = estimator._learn(parts, rows, None)
+    learned = estimator.learn(parts, rows)
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")
     reduction = ScatteredReduction(numbering, None, chunks=chunks, device=device)
-    estimator.reduction_ = reduction
-    estimator._renumber(reduction.numbers_of(partition.rule, rows, partition.n_clusters))
-    estimator.labels_ = reduction.of_rows(estimator._rule())
-    estimator._note_names(rows.ensemble)
+    fit = estimator.fit_of(parts, reduction, learned, chunks.weighted)
+    fit.renumber(reduction.numbers_of(learned.partition.rule, rows, learned.partition.n_clusters))
+    fit.clusters = reduction.of_rows(fit.rule)
+    estimator.take_fit(fit, rows.ensemble)
 
 
 def joint_rows(labels: Any, clustering: Any, client: Any = None) -> tuple[Rows, np.ndarray, np.ndarray]:

@@ -74,11 +74,11 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     needed = expected * (4 * n_clusterings + 52)
     in_pieces = False
     each_pair, suggestion, budget = 0, None, devices.memory_budget()
-    parts = None if estimator is None else estimator._checked()
+    parts = None if estimator is None else estimator.checked_parts()
     if parts is None or parts.reduction is None:
         each_pair = 0 if parts is None else parts.partitioner.bytes_each_pair
         needed += each_pair * expected**2
-        in_pieces = needed > budget and parts is not None and parts.learn_by_sums
+        in_pieces = needed > budget and parts is not None and parts.learns_by_sums
         if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"

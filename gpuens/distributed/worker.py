@@ -225,18 +225,17 @@ def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndar
     return sizes, np.where(sizes > 0, start + first, checks.LARGEST)
 
 
-def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
-    """Run an estimator on the GPU of this worker; return its results in host memory, and its warnings."""
-    parameters = estimator.get_params(deep=False)
+def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[Any, list[str]]:
+    """Return the partition of rows found on the GPU of this worker, with labels in host memory, and the warnings."""
 
-    def work() -> None:
-        partition = estimator._learn(parts, _to_rows(*rows, numbering, "cuda"), None)
-        partition.labels = devices.to_host(partition.labels)
+    def work() -> Any:
+        learned = estimator.learn(parts, _to_rows(*rows, numbering, "cuda"))
+        learned.partition.labels = devices.to_host(learned.partition.labels)
+        return learned
 
     with checks.recorded() as warned:
-        estimator._within_memory(work, *rows.codes.shape)
-    attributes = {name: value for name, value in vars(estimator).items() if name not in parameters}
-    return attributes, list(warned)
+        learned = estimator.within_memory(work, *rows.codes.shape)
+    return learned, list(warned)
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:

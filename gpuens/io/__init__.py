@@ -2,8 +2,8 @@
 
 from gpuens.io.edges import read_edges
 from gpuens.io.joining import read_joined
-from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.memberships import holds_memberships, read_memberships
+from gpuens.io.paths import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (
     LabelFile,
     read_columns,

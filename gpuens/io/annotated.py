@@ -25,7 +25,7 @@ def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
     import pandas as pd
 
     with _open(path) as file:
-        obs = _read(file, "obs", path)
+        obs = _read_entry(file, "obs", path)
     if not isinstance(obs, pd.DataFrame):
         raise ValueError(f"obs holds a {type(obs).__name__}, not the annotations of cells.")
     return obs
@@ -38,15 +38,15 @@ def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> 
     """
     import pandas as pd
 
-    found = [
+    label_columns = [
         m
         for m, (name, dtype) in enumerate(obs.dtypes.items())
         if (isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_integer_dtype(dtype)) and name not in results
     ]
-    if not found:
-        there = checks.listed(obs.columns)
-        raise ValueError(f"{argument} is needed: no column holds categories or integers; there are {there}.")
-    return found
+    if not label_columns:
+        listed_columns = checks.listed(obs.columns)
+        raise ValueError(f"{argument} is needed: no column holds categories or integers; there are {listed_columns}.")
+    return label_columns
 
 
 def results(uns: Mapping[str, Any]) -> set[str]:
@@ -77,7 +77,7 @@ def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
             raise ValueError(
                 f"key={key!r} names nothing in this file; X, obsm and layers hold {checks.listed(places)}."
             )
-        return _read(file, places[key or "X"], path)
+        return _read_entry(file, places[key or "X"], path)
 
 
 def read_graph(path: str | os.PathLike[str], key: str = GRAPH) -> "sparray | spmatrix | None":
@@ -89,10 +89,10 @@ def read_graph(path: str | os.PathLike[str], key: str = GRAPH) -> "sparray | spm
     with _open(path) as file:
         if hdf5.entry(file, place) is None:
             return None
-        found = _read(file, place, path)
-    if not hasattr(found, "tocsr"):
+        graph = _read_entry(file, place, path)
+    if not hasattr(graph, "tocsr"):
         raise ValueError(f"{place} is no sparse matrix.")
-    return found
+    return graph
 
 
 def _open(path: str | os.PathLike[str]) -> Any:
@@ -102,7 +102,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
     return h5py.File(path, "r")
 
 
-def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
+def _read_entry(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
     """Check that the data of an entry are inside the open file; then read the entry and return it."""
     from anndata.io import read_elem
 
@@ -144,8 +144,8 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
         strings = categories.dtype.kind not in "iub"
         obs[name] = pd.Categorical.from_codes(codes, pd.Index(categories, dtype=object if strings else None))
     buffer = BytesIO()
-    with h5py.File(buffer, "w") as made:
-        write_elem(made, "/", anndata.AnnData(obs=obs))
+    with h5py.File(buffer, "w") as h5file:
+        write_elem(h5file, "/", anndata.AnnData(obs=obs))
     file.write(buffer.getbuffer())
 
 
@@ -217,9 +217,11 @@ def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str,
     import pandas as pd
 
     table = pd.DataFrame(facts["ks"]).astype(float).astype({"k": "int64"})
-    told = {name: value for name, value in facts.items() if name not in ("ks", "by_criterion") and value is not None}
+    told_facts = {
+        name: value for name, value in facts.items() if name not in ("ks", "by_criterion") and value is not None
+    }
     best = {"by_criterion": dict(facts["by_criterion"]), "table": table.set_axis([str(k) for k in table["k"]], axis=0)}
-    return {**told, **best, "params": dict(_stored(parameters)), "gpuens": __version__}
+    return {**told_facts, **best, "params": dict(_stored(parameters)), "gpuens": __version__}
 
 
 def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -229,7 +231,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """
     for name, value in values.items():
         if isinstance(value, (list, tuple, np.ndarray)):
-            yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(one) for one in value]
+            yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(item) for item in value]
         elif value is not None:
             value = value.item() if isinstance(value, np.generic) else value
             yield name, value if isinstance(value, (bool, int, float, str)) else str(value)
@@ -247,7 +249,7 @@ def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], add
         with h5py.File(file.name, "r+", locking=False) as copy:  # no lock, because `replacing` holds a lock already
             # an obs of anndata before 0.8 is written again, because its categories are stored differently
             if copy["obs"].attrs.get("encoding-version") != "0.2.0":
-                write_elem(copy, "obs", _read(copy, "obs", path))
+                write_elem(copy, "obs", _read_entry(copy, "obs", path))
             for place in {place for place, _, _ in added} - set(copy):
                 write_elem(copy, place, {})  # unlike h5py, `write_elem` also writes AnnData's encoding of the group
             for place, name, value in added:

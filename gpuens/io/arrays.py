@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.kinds import needs
+from gpuens.io.paths import needs
 from gpuens.runtime import checks, device
 
 # codecs of zarr that cannot run code from the file: compression, checksums, reordering and texts; codecs that are not
@@ -35,7 +35,7 @@ class Header(NamedTuple):
     n_bytes: int  # number of bytes of the data
 
 
-def header(file: IO[bytes], what: str) -> Header:
+def header(file: IO[bytes], owner: str) -> Header:
     """Read the header of an npy file; raise an error if the array holds Python objects or records.
 
     Python objects are not accepted, because reading them would unpickle them.
@@ -52,16 +52,16 @@ def header(file: IO[bytes], what: str) -> Header:
     shape, _, dtype = read(file)
     if dtype.hasobject or dtype.names is not None:
         kind = "Python objects" if dtype.hasobject else "records"
-        raise ValueError(f"{what} holds {kind}, but labels and features are numbers or strings.")
+        raise ValueError(f"{owner} holds {kind}, but labels and features are numbers or strings.")
     return Header(shape, dtype, file.tell(), math.prod(shape) * dtype.itemsize)
 
 
 def open_npy(path: str | os.PathLike[str]) -> np.memmap:
     """Open the array of an npy file as a memory map."""
     with open(path, "rb") as file:
-        found = header(file, "the file")
-        there = os.fstat(file.fileno()).st_size - found.begin
-    _as_claimed(found, there, "the file")
+        npy_header = header(file, "the file")
+        n_bytes = os.fstat(file.fileno()).st_size - npy_header.begin
+    _as_claimed(npy_header, n_bytes, "the file")
     return np.lib.format.open_memmap(path, mode="r")
 
 
@@ -96,7 +96,7 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
         codecs = list(_codecs(array.metadata.to_dict()))
     for codec, settings in codecs:
         types = [settings[name] for name in TYPES if settings.get(name) is not None]
-        if codec not in CODECS or any(np.dtype(one).kind not in "biuf" for one in types):
+        if codec not in CODECS or any(np.dtype(name).kind not in "biuf" for name in types):
             raise ValueError(
                 f"path {os.fspath(path)!r} needs the codec {codec!r}, which might run code; write the array again with "
                 "zarr's own codecs."
@@ -114,8 +114,8 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
 def _codecs(described: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the settings of each codec in the metadata of a zarr array, including nested codecs."""
     for key in ("filters", "compressor", "codecs", "index_codecs"):
-        given = described.get(key) or ()
-        for codec in (given,) if isinstance(given, dict) else given:
+        listed = described.get(key) or ()
+        for codec in (listed,) if isinstance(listed, dict) else listed:
             settings = codec.get("configuration") or {} if "name" in codec else codec
             yield str(codec.get("name", codec.get("id"))), settings
             yield from _codecs(settings)
@@ -127,8 +127,8 @@ class Archive:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self._zip = zipfile.ZipFile(path)
-        found = {info.filename: info for info in self._zip.infolist()}
-        self._members = {name.removesuffix(".npy"): info for name, info in found.items() if name.endswith(".npy")}
+        members = {info.filename: info for info in self._zip.infolist()}
+        self._members = {name.removesuffix(".npy"): info for name, info in members.items() if name.endswith(".npy")}
 
     def __enter__(self) -> "Archive":
         return self
@@ -146,9 +146,9 @@ class Archive:
         if info.flag_bits & 0x1:
             raise ValueError(f"array {name!r} is encrypted; write the file again, without a password.")
         with self._zip.open(info) as member:
-            found = header(member, f"array {name!r}")
-        _as_claimed(found, info.file_size - found.begin, f"array {name!r}")
-        return found
+            npy_header = header(member, f"array {name!r}")
+        _as_claimed(npy_header, info.file_size - npy_header.begin, f"array {name!r}")
+        return npy_header
 
     def read(self, name: str) -> np.ndarray:
         """Read the array ``name`` and return it; raise an error if it does not fit the memory budget."""
@@ -160,9 +160,9 @@ class Archive:
             return checked_texts(np.lib.format.read_array(member, allow_pickle=False))
 
 
-def _as_claimed(found: Header, there: int, what: str) -> None:
-    if found.n_bytes != there:
+def _as_claimed(header: Header, n_bytes: int, owner: str) -> None:
+    if header.n_bytes != n_bytes:
         raise ValueError(
-            f"{what} claims {found.shape} of {found.dtype}, {checks.human_bytes(found.n_bytes)}, but holds "
-            f"{checks.human_bytes(max(there, 0))}."
+            f"{owner} claims {header.shape} of {header.dtype}, {checks.human_bytes(header.n_bytes)}, but holds "
+            f"{checks.human_bytes(max(n_bytes, 0))}."
         )

@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens.io import paths, zarr_folder
+from gpuens.io import paths
 from gpuens.io.parts import folders_of, new_part
-from gpuens.io.writable import check_writable, check_zarr_place, refusing
+from gpuens.io.writable import check_writable, check_zarr_place, refuse_other_folder, refusing
 
 Path_ = str | os.PathLike[str]
 
@@ -58,9 +58,9 @@ def replacing_zarr(path: Path_) -> Iterator[str]:
         If the folder cannot be made, or if ``path`` is a folder that is neither empty nor a zarr array.
     """
     check_zarr_place(path)
-    with _beside(path) as (_, beside, kept, waiting):
+    with _beside(path) as (_, beside, stack, waiting):
         for folder in folders_of(beside):
-            kept.callback(shutil.rmtree, folder, ignore_errors=True)
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
         new, _ = folders_of(beside)
         os.mkdir(new)
         yield new
@@ -74,11 +74,11 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
     When the stack is closed, it removes the part. The caller appends complete parts to the list. The parts in the list
     are renamed at the end of this block, or, inside a block of `recorded`, at the end of the block of `recorded`.
     """
-    with ExitStack() as alone:
+    with ExitStack() as own_stack:
         parts = _together.get()
-        kept, waiting = (alone, []) if parts is None else parts
+        stack, waiting = (own_stack, []) if parts is None else parts
         with refusing(path):
-            yield *kept.enter_context(new_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
+            yield *stack.enter_context(new_part(os.path.dirname(os.path.realpath(path)))), stack, waiting
         if parts is None:
             _take_names(waiting)
 
@@ -93,12 +93,12 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
     """
     at = record_of(path) if at is None else at
     record: dict[str, Any] = {}
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         waiting: list[tuple[Path_, str]] = []
-        token = _together.set((kept, waiting))
+        token = _together.set((stack, waiting))
         try:
             yield record
-            *_, beside = (part for written, part in waiting if os.fspath(written) == os.fspath(path))
+            *_, beside = (part for target, part in waiting if os.fspath(target) == os.fspath(path))
             record["sha256"] = digest(beside)
             write_record(at, record)
         finally:
@@ -163,12 +163,12 @@ def encoded(record: dict[str, Any]) -> bytes:
 
     NumPy's numbers become numbers. Other values whose types JSON lacks are converted to texts.
     """
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=_as_json_value)
     # a file name may contain bytes that are not valid text; these are written as \uXXXX, which is valid JSON
     return f"{text}\n".encode(errors="backslashreplace")
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
@@ -183,7 +183,7 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
             for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
-                zarr_folder.refuse_other(target)  # checked again, because the folder may have changed since the start
+                refuse_other_folder(target)  # checked again, because the folder may have changed since the start
                 os.replace(target, folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
             _to_disk(os.path.dirname(target))

@@ -59,52 +59,54 @@ class Checkpoint:
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
         # ``work`` is converted to what JSON returns when read, so that it can be compared with the stored work
-        at, work = (os.path.join(self.path, WORK), json.loads(atomic.encoded(work)))
+        description, work = (os.path.join(self.path, WORK), json.loads(atomic.encoded(work)))
         # whether the folder holds any files except temporary ones
-        others = not all(map(parts.is_part, os.listdir(self.path)))
-        if not os.path.exists(at):
-            if others:
+        has_files = not all(map(parts.is_part, os.listdir(self.path)))
+        if not os.path.exists(description):
+            if has_files:
                 raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
-            atomic.create_record(at, work)
-        before = _read_work(at)
-        if before is None:
+            atomic.create_record(description, work)
+        stored_work = _read_work(description)
+        if stored_work is None:
             checks.warn(f"resume={self.path!r} has a damaged {WORK}, which is written again, like parts of other work.")
-            atomic.write_record(at, work)
-            before = work
-        if other := [name for name in work if before.get(name) != work[name]]:
-            raise ValueError(f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder.")
+            atomic.write_record(description, work)
+            stored_work = work
+        if different := [name for name in work if stored_work.get(name) != work[name]]:
+            raise ValueError(
+                f"resume={self.path!r} holds other work ({', '.join(different)} differ); name another folder."
+            )
         self._work = json.dumps(work, sort_keys=True)
         self._damaged: set[str] = set()  # names of the damaged parts for which a warning was given
 
     def __contains__(self, name: str) -> bool:
-        return self._kept(name) is not None
+        return self._stored_arrays(name) is not None
 
     def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
         """Return the arrays of a part in host memory: the stored arrays, or else the result of ``find``.
 
         If the folder lacks the part, ``find`` is called and its result is stored.
         """
-        if (kept := self._kept(name)) is not None:
-            return kept
-        found = {key: devices.to_host(array) for key, array in find().items()}
-        with atomic.replacing(self._at(name)) as file:
-            np.savez(file, **found, **{SEAL: np.array(self._seal(found))})  # type: ignore[arg-type]
-        return found
+        if (stored := self._stored_arrays(name)) is not None:
+            return stored
+        arrays = {key: devices.to_host(array) for key, array in find().items()}
+        with atomic.replacing(self._path_of(name)) as file:
+            np.savez(file, **arrays, **{SEAL: np.array(self._seal(arrays))})  # type: ignore[arg-type]
+        return arrays
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return os.path.join(self.path, f"{name}.npz")
 
-    def _kept(self, name: str) -> Arrays | None:
+    def _stored_arrays(self, name: str) -> Arrays | None:
         """Return the stored arrays of a part, or None if the part is absent or damaged; warn if it is damaged."""
-        path = self._at(name)
+        path = self._path_of(name)
         if not os.path.exists(path):
             return None
         try:
             paths.check_readable(path)
             with Archive(path) as archive:
-                found = {key: archive.read(key) for key in archive.names}
-            if str(found.pop(SEAL)) == self._seal(found):
-                return found
+                stored = {key: archive.read(key) for key in archive.names}
+            if str(stored.pop(SEAL)) == self._seal(stored):
+                return stored
         except (MemoryError, OSError):
             raise
         except Exception:  # reading a damaged zip file can raise errors of many types
@@ -114,24 +116,24 @@ class Checkpoint:
             checks.warn(f"{path!r} is damaged or belongs to other work; this part is computed again.")
         return None
 
-    def _seal(self, found: Arrays) -> str:
+    def _seal(self, arrays: Arrays) -> str:
         """Return the digest of the description of this work and of the arrays of a part."""
-        parts = (f"{key} {digest(np.atleast_1d(found[key]))}" for key in sorted(found))
+        parts = (f"{key} {digest(np.atleast_1d(arrays[key]))}" for key in sorted(arrays))
         return hashlib.sha256("\n".join([self._work, *parts]).encode()).hexdigest()
 
 
-def _read_work(at: str) -> dict[str, Any] | None:
-    """Read the description of the work from the file ``at``; return None if the file does not hold a JSON object.
+def _read_work(path: str) -> dict[str, Any] | None:
+    """Read the description of the work from the file ``path``; return None if the file does not hold a JSON object.
 
     Raise an error for a pipe, because reading a pipe may never end.
     """
-    paths.check_readable(at)
+    paths.check_readable(path)
     try:
-        with open(at, encoding="utf-8") as file:
-            found = json.load(file)
+        with open(path, encoding="utf-8") as file:
+            work = json.load(file)
     except ValueError:  # the file is not valid JSON or not valid UTF-8
         return None
-    return found if isinstance(found, dict) else None
+    return work if isinstance(work, dict) else None
 
 
 def found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
@@ -147,9 +149,9 @@ def digest(data: Any) -> str:
         arrays = [data.codes, data.offsets]
     else:
         arrays = [data.data, data.indices, data.indptr] if hasattr(data, "tocsr") else [devices.to_host(data)]
-    found = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
+    sha = hashlib.sha256(str([(array.dtype.str, array.shape) for array in arrays]).encode())
     for array in arrays:
         step = max(1, BYTES_READ * len(array) // max(1, array.nbytes))
         for start in range(0, len(array), step):
-            found.update(np.ascontiguousarray(array[start : start + step]).data)
-    return found.hexdigest()
+            sha.update(np.ascontiguousarray(array[start : start + step]).data)
+    return sha.hexdigest()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.io.paths import Words
 from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
 from gpuens.runtime import checks
 
@@ -25,6 +26,18 @@ class Opened(NamedTuple):
     form: str = ""  # form of a table whose columns are not the clusterings, such as "a cluster in each line"
 
 
+class TextOptions(NamedTuple):
+    """The options of `gpuens.io.read_labels` for text."""
+
+    sep: str | None = None
+    header: bool | None = None
+    missing: Words | None = None
+    no_missing: Words | None = None
+
+
+NO_OPTIONS = TextOptions()
+
+
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 
@@ -37,18 +50,18 @@ def choose_columns(
     """
     ids = None
     if id_column is not None:
-        ids, *others = positions(id_column, names, "id_column")
-        if others:
-            raise ValueError(f"id_column must name one column, but {id_column!r} names {len(others) + 1}.")
-    out = set() if exclude is None else set(positions(exclude, names, "exclude"))
-    wanted = range(len(names)) if columns is None else positions(columns, names, "columns")
-    found = [m for m in wanted if m not in out and m != ids]
-    if not found:
+        ids, *more_places = positions(id_column, names, "id_column")
+        if more_places:
+            raise ValueError(f"id_column must name one column, but {id_column!r} names {len(more_places) + 1}.")
+    excluded = set() if exclude is None else set(positions(exclude, names, "exclude"))
+    candidates = range(len(names)) if columns is None else positions(columns, names, "columns")
+    places = [m for m in candidates if m not in excluded and m != ids]
+    if not places:
         raise ValueError("columns: none is left; exclude fewer columns.")
-    return found, ids
+    return places, ids
 
 
-def there(columns: list[str], names: list[Any]) -> list[str]:
+def find_present(columns: list[str], names: list[Any]) -> list[str]:
     """Return the elements of ``columns`` (names, patterns or numbers) that fit a column of a file.
 
     If the file has a single column, numbers are ignored.
@@ -62,7 +75,7 @@ def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
 
     Raise an error if a name, number or pattern fits no column.
     """
-    chosen: list[int] = []
+    places: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
     for column in [columns] if single else columns:
         if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, numbers.Integral)):
@@ -71,13 +84,13 @@ def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
             raise ValueError(f"{argument}: {column!r} is the name of several columns; give their numbers, from 0 on.")
         fitting = _fitting(column, names)
         if not fitting:
-            there = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else checks.listed(names)
-            raise ValueError(f"{argument}: there is no column {column!r}; there are {there}.")
+            existing = f"0 … {len(names) - 1}" if all(isinstance(name, int) for name in names) else checks.listed(names)
+            raise ValueError(f"{argument}: there is no column {column!r}; there are {existing}.")
         by_pattern = isinstance(column, str) and column not in names and not column.isdecimal()
-        chosen += [m for m in fitting if not (by_pattern and m in chosen)]
-    if not chosen:
+        places += [m for m in fitting if not (by_pattern and m in places)]
+    if not places:
         raise ValueError(f"{argument} is empty; name at least one column, or leave it out to read all.")
-    return chosen
+    return places
 
 
 def _fitting(column: Any, names: list[Any]) -> list[int]:
@@ -156,15 +169,15 @@ def _fit_int64(values: Any) -> bool:
     return not len(values) or bool(values.max() <= np.iinfo(np.int64).max)
 
 
-def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str, *, kept: Any = None) -> None:
+def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str, *, no_missing: Any = None) -> None:
     """Warn about labels that may be misread: words that look missing, and labels that look like twins.
 
-    If ``missing`` is given, there is no warning about words that look missing, and never about the words ``kept``.
+    If ``missing`` is given, there is no warning about words that look missing, and never about those of ``no_missing``.
     """
     values = [(name, _values_of_texts(column)) for name, column in zip(names, each_column(labels), strict=True)]
     if missing is None:
-        known = set(missing_words(kept))
-        values = [(name, [value for value in column if value not in known]) for name, column in values]
+        kept_words = set(missing_words(no_missing))
+        values = [(name, [value for value in column if value not in kept_words]) for name, column in values]
         warn_of_words(values, source, "say missing={words!r} (--missing {option!r})")
     warn_of_twins(values, source)
 
@@ -175,8 +188,8 @@ def _values_of_texts(column: Any) -> list[Any]:
         categories = column.cat.categories
         if categories.dtype.kind in "iufbc":
             return []
-        used = np.bincount(column.cat.codes.to_numpy() + 1, minlength=len(categories) + 1)[1:] > 0
-        return list(categories[used])
+        occurs = np.bincount(column.cat.codes.to_numpy() + 1, minlength=len(categories) + 1)[1:] > 0
+        return list(categories[occurs])
     if column.dtype.kind in "iufbc":
         return []
     import pandas as pd

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.io import paths
-from gpuens.io.kinds import INPUTS, OTHER_TEXT, Path_, needs
+from gpuens.io.paths import INPUTS, OTHER_TEXT, Path_, needs
 from gpuens.runtime import checks, device
 
 HEAD_BYTES = 4096  # number of unpacked bytes from which the kind of a file is told
@@ -50,7 +50,7 @@ REFUSED = {
 
 
 def input_kind(path: Any) -> str:
-    """Return the kind of an input file: an element of `kinds.INPUTS`, or `kinds.OTHER_TEXT`.
+    """Return the kind of an input file: an element of `paths.INPUTS`, or `paths.OTHER_TEXT`.
 
     The ending decides, and for unknown endings the first bytes.
 
@@ -68,9 +68,9 @@ def input_kind(path: Any) -> str:
     for beginning, binary_kind in BINARY.items():
         if head.startswith(beginning):
             return binary_kind
-    for beginning, (what, instead) in REFUSED.items():
+    for beginning, (format_name, instead) in REFUSED.items():
         if head.startswith(beginning):
-            raise ValueError(f"path {name!r} is {what}; {instead}.")
+            raise ValueError(f"path {name!r} is {format_name}; {instead}.")
     if not head.startswith(UTF_16) and b"\0" in head:
         raise ValueError(
             f"path {name!r} is neither text nor one of the known kinds of files, {', '.join(INPUTS)}; convert it to "
@@ -140,6 +140,6 @@ def _unpacked(path: Path_, unpack: Callable[[Path_], Any]) -> bytes:
         while piece := packed.read(2**20):
             pieces.append(piece)
             size += len(piece)
-            what = f"the unpacked text of {os.fspath(path)!r} so far"
-            checks.check_memory(size, budget, what, "write it as npy or parquet")
+            description = f"the unpacked text of {os.fspath(path)!r} so far"
+            checks.check_memory(size, budget, description, "write it as npy or parquet")
     return b"".join(pieces)

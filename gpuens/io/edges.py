@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuens.io import paths
 from gpuens.io.content import read_text
-from gpuens.io.kinds import ANNOTATED, INPUTS, TEXTS, Path_
 from gpuens.io.layout import SAMPLE
+from gpuens.io.paths import ANNOTATED, INPUTS, TEXTS, Path_
 from gpuens.io.reading import read_features, read_graph, read_ids
 from gpuens.labels.edges import Edges, matrix_to_edges, number_names, pairs_to_edges
 from gpuens.labels.object_names import names_of_objects
@@ -100,7 +100,7 @@ def _read_text(path: Path_, header: bool | None) -> Edges:
     needed = BYTES_OF_A_LINE * n_lines
     checks.check_memory(needed, device.memory_budget(), f"the edges of {os.fspath(path)!r}", "leave out weak edges")
 
-    def parsed(kind: type, named: bool, **more: Any) -> Any:
+    def parsed(kind: type, named: bool, **options: Any) -> Any:
         import pandas as pd
 
         return pd.read_csv(
@@ -115,7 +115,7 @@ def _read_text(path: Path_, header: bool | None) -> Edges:
             keep_default_na=False,
             na_values=[""],
             compression=None,
-            **more,
+            **options,
         )
 
     # the first line certainly names columns, and it does so if all other lines hold integers
@@ -123,9 +123,9 @@ def _read_text(path: Path_, header: bool | None) -> Edges:
     words = not any(WHOLE.fullmatch(end.strip()) for end in first[:2])
     if LEADING_ZERO.search(text) is None:
         with suppress(ValueError, OverflowError):  # names that are no integers, or lines that are no edges
-            return _of_numbers(parsed(np.int64, (strange or words) if header is None else header))
+            return _edges_of_numbers(parsed(np.int64, (strange or words) if header is None else header))
     try:
-        return _of_texts(parsed(object, strange if header is None else header, chunksize=LINES))
+        return _edges_of_texts(parsed(object, strange if header is None else header, chunksize=LINES))
     except (ValueError, OverflowError) as error:
         raise ValueError(
             f"path {os.fspath(path)!r} has lines that are no edges ({checks.gist(error)}); write two objects in each, "
@@ -140,13 +140,13 @@ def _first_lines(path: Path_, text: Any) -> tuple[list[bytes], int]:
         end = end if end >= 0 else len(text)
         line = text[begin:end].strip()
         if line and not line.startswith(COMMENTS):
-            some = text[begin : begin + SAMPLE].split(b"\n")
-            return [some[0].strip(b"\r"), *some[1:-1]], n_before
+            lines = text[begin : begin + SAMPLE].split(b"\n")
+            return [lines[0].strip(b"\r"), *lines[1:-1]], n_before
         begin, n_before = end + 1, n_before + 1
     raise ValueError(f"path {os.fspath(path)!r} has no edges; write two objects in each line.")
 
 
-def _of_numbers(table: Any) -> Edges:
+def _edges_of_numbers(table: Any) -> Edges:
     """Return the edges of a table of integers and, if there are three columns, weights."""
     numbers, names = number_names(table[0].to_numpy(), table[1].to_numpy())
     if names.dtype.kind not in "iu":
@@ -154,23 +154,25 @@ def _of_numbers(table: Any) -> Edges:
     return pairs_to_edges(numbers, table[2].to_numpy() if 2 in table else None, len(names), names)
 
 
-def _of_texts(pieces: Any) -> Edges:
+def _edges_of_texts(pieces: Any) -> Edges:
     """Return the edges of pieces of a table of texts and, if there are three columns, weights.
 
     The distinct texts of a piece are numbered before they are looked up, because most occur in several lines.
     """
     import pandas as pd
 
-    known: dict[str, int] = {}
+    number_of_text: dict[str, int] = {}
     ends, weights = [], []
     with pieces:
         for piece in pieces:
-            of_piece, distinct = pd.factorize(piece[[0, 1]].to_numpy(dtype=object).ravel())
-            if of_piece.min() < 0:
-                raise ValueError(f"edge {piece.iloc[int(of_piece.argmin()) // 2].tolist()} lacks an object.")
-            numbers = np.array([known.setdefault(text.strip(), len(known)) for text in distinct])
-            ends.append(numbers[of_piece].reshape(-1, 2))
+            piece_numbers, distinct = pd.factorize(piece[[0, 1]].to_numpy(dtype=object).ravel())
+            if piece_numbers.min() < 0:
+                raise ValueError(f"edge {piece.iloc[int(piece_numbers.argmin()) // 2].tolist()} lacks an object.")
+            numbers = np.array([number_of_text.setdefault(text.strip(), len(number_of_text)) for text in distinct])
+            ends.append(numbers[piece_numbers].reshape(-1, 2))
             if 2 in piece:
                 weights.append(piece[2].to_numpy())
-    given = np.concatenate(weights) if weights else None
-    return pairs_to_edges(np.concatenate(ends), given, len(known), pd.Index(known, dtype=object))
+    edge_weights = np.concatenate(weights) if weights else None
+    return pairs_to_edges(
+        np.concatenate(ends), edge_weights, len(number_of_text), pd.Index(number_of_text, dtype=object)
+    )

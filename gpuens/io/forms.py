@@ -1,4 +1,4 @@
-"""Forms of files whose columns are not the clusterings: a line for each label, a cluster in each line, one-hot columns.
+"""Forms of files whose columns are not the clusterings: one label, cluster or clustering a line, and one-hot columns.
 
 Each form is read into an `Opened` whose columns are clusterings.
 """
@@ -6,18 +6,21 @@ Each form is read into an `Opened` whose columns are clusterings.
 import codecs
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import Opened, choose_columns, each_column
+from gpuens.io.columns import Opened, TextOptions, choose_columns, each_column
 from gpuens.io.content import read_text
-from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
-from gpuens.io.opening import open_file
+from gpuens.io.opening import open_file, read_npz_ids, usual_separator
+from gpuens.io.paths import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
 from gpuens.labels.long_form import find_roles, looks_long, refuse_long, triples_to_matrix
+from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_columns import file_source
+from gpuens.labels.odd_labels import WHOLE
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import FORMS
 
@@ -29,24 +32,17 @@ TABS, BLANKS, AROUND_LINES = re.compile(rb"\t+"), re.compile(rb"[ \t]+"), re.com
 # name of a one-hot column: the beginning of the clustering's columns, and the cluster
 BEGINNING = re.compile(r"(?P<beginning>.*?[^_.:\-])[_.:-]?(?P<cluster>[0-9]+|(?<=[_.:-])[^_.:-]+)")
 
+FEWEST_LINES = 10  # smallest number of lines whose first column may count them
 FEWEST = 10  # smallest number of objects whose columns of 0 and 1 may be the clusters of clusterings
 
 
-class Forms(NamedTuple):
-    """The options that name the form of a file."""
-
-    long: bool = False
-    members: bool = False
-    one_hot: bool = False
-
-    @property
-    def chosen(self) -> str | None:
-        """The one chosen form; several are refused."""
-        chosen = [name for name in FORMS if getattr(self, name)]
-        if len(chosen) > 1:
-            options = " and ".join(f"{name}=True (--{name.replace('_', '-')})" for name in chosen)
-            raise ValueError(f"{options} name two forms of one file; leave one out.")
-        return chosen[0] if chosen else None
+def choose_form(options: Any) -> str | None:
+    """Return the form in `FORMS` that options name by an attribute that is true, None without one; refuse several."""
+    forms = [name for name in FORMS if getattr(options, name)]
+    if len(forms) > 1:
+        listed = " and ".join(f"{name}=True (--{name.replace('_', '-')})" for name in forms)
+        raise ValueError(f"{listed} name two forms of one file; leave one out.")
+    return forms[0] if forms else None
 
 
 def read_form(
@@ -54,14 +50,15 @@ def read_form(
     kind: str,
     form: str,
     key: str | None,
-    how: Mapping[str, Any],
+    text: TextOptions,
     columns: Columns | None,
     exclude: Columns | None,
     id_column: str | int | None,
 ) -> Opened:
     """Return the clusterings of a file of a form in `FORMS`.
 
-    ``key`` and ``how`` are options of `open_file`; ``columns``, ``exclude`` and ``id_column`` name columns of the file.
+    ``key`` and ``text`` are options of `open_file`; ``columns``, ``exclude`` and ``id_column`` name columns of the
+    file.
 
     Raises
     ------
@@ -71,15 +68,15 @@ def read_form(
     if form == "members":
         if kind not in TEXT_INPUTS:
             raise ValueError(f"members=True (--members) is for text, but this is a {kind} file; leave it out.")
-        return _of_members(path)
-    opened = open_file(path, kind, key, **how)
+        return _open_members(path)
+    opened = open_file(path, kind, key, text)
     if form == "one_hot":
-        return _of_one_hot(path, opened, columns, exclude, id_column)
+        return _open_one_hot(path, opened, columns, exclude, id_column)
     if kind not in TABLE_INPUTS:
         raise ValueError(f"long=True (--long) is for tables, but this is a {kind} file; leave it out.")
-    if kind in TEXT_INPUTS and how["header"] is None and _begins_with_data(opened):
-        opened = open_file(path, kind, key, **{**how, "header": False})
-    return _of_long(path, opened, columns, exclude, id_column)
+    if kind in TEXT_INPUTS and text.header is None and _begins_with_data(opened):
+        opened = open_file(path, kind, key, text._replace(header=False))
+    return _open_long(path, opened, columns, exclude, id_column)
 
 
 # --- a line for each label --------------------------------------------------------------------------------------------
@@ -95,29 +92,31 @@ def _begins_with_data(opened: Opened) -> bool:
     return any(isinstance(name, str) and name in opened.ids(m) for m, name in enumerate(opened.names[:2]))
 
 
-def _of_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column: Any) -> Opened:
-    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+def _open_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column: Any) -> Opened:
+    candidates, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     if of_ids is not None:
-        wanted = [of_ids, *wanted]
-    if columns is not None and len(wanted) == 3:
-        places = wanted
+        candidates = [of_ids, *candidates]
+    if columns is not None and len(candidates) == 3:
+        places = candidates
     else:
-        names = [opened.names[m] for m in wanted]
-        chosen = None if of_ids is None else [names[0], None, None]
-        places = [wanted[place] for place in find_roles(names, chosen)]
+        names = [opened.names[m] for m in candidates]
+        role_names = None if of_ids is None else [names[0], None, None]
+        places = [candidates[place] for place in find_roles(names, role_names)]
     objects, clusterings = (_without_empty(opened.ids(place)) for place in places[:2])
     labels = opened.read([places[2]])
     table = triples_to_matrix(objects, clusterings, labels.iloc[:, 0], f"path {os.fspath(path)!r}")
 
-    def read(positions: list[int]) -> Any:
+    def read_clusterings(positions: list[int]) -> Any:
         import pandas as pd
 
-        found = pd.DataFrame({place: table.column(m) for place, m in enumerate(positions)})
-        return found.set_axis(pd.Index([table.clusterings[m] for m in positions], dtype=object), axis=1)
+        columns_read = pd.DataFrame({place: table.column(m) for place, m in enumerate(positions)})
+        return columns_read.set_axis(pd.Index([table.clusterings[m] for m in positions], dtype=object), axis=1)
 
     names_of_objects = table.objects.rename(str(opened.names[places[0]]))
-    said = ", ".join(repr(str(opened.names[place])) for place in places)
-    return Opened(table.clusterings, read, lambda position: names_of_objects, form=f"a label in each line ({said})")
+    titles = ", ".join(repr(str(opened.names[place])) for place in places)
+    return Opened(
+        table.clusterings, read_clusterings, lambda position: names_of_objects, form=f"a label in each line ({titles})"
+    )
 
 
 def refuse_long_table(path: Path_, kind: str, opened: Opened, ids: Any, table: Any, names: list[Any]) -> None:
@@ -135,7 +134,7 @@ def refuse_long_table(path: Path_, kind: str, opened: Opened, ids: Any, table: A
 # --- members of clusters ----------------------------------------------------------------------------------------------
 
 
-def _of_members(path: Path_) -> Opened:
+def _open_members(path: Path_) -> Opened:
     """Return the one clustering of a text with the members of a cluster in each line, or a cluster and a member."""
     import pandas as pd
 
@@ -182,14 +181,14 @@ class _Group(NamedTuple):
     clusters: list[Any]  # name of each column's cluster
 
 
-def _of_one_hot(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column: Any) -> Opened:
+def _open_one_hot(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column: Any) -> Opened:
     """Return the clusterings of columns of 0 and 1, one for each cluster."""
     import pandas as pd
 
-    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+    candidates, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
-    names = [opened.names[m] for m in wanted]
-    ones = _ones(opened.read(wanted))
+    names = [opened.names[m] for m in candidates]
+    ones = _ones(opened.read(candidates))
     if isinstance(ones, int):
         raise ValueError(
             f"path {os.fspath(path)!r}: column {str(names[ones])!r} has other values than 0 and 1, but each one-hot "
@@ -203,23 +202,23 @@ def _of_one_hot(path: Path_, opened: Opened, columns: Any, exclude: Any, id_colu
             "the columns of a clustering alike, such as run1_1, run1_2, …."
         )
 
-    def read(positions: list[int]) -> Any:
-        found = {}
+    def read_clusterings(positions: list[int]) -> Any:
+        labels = {}
         for place, m in enumerate(positions):
-            own = ones[:, groups[m].columns]
-            codes = np.where(own.any(axis=1), own.argmax(axis=1), checks.MISSING)
-            found[place] = pd.Categorical.from_codes(codes, groups[m].clusters)
-        return pd.DataFrame(found).set_axis(pd.Index([groups[m].name for m in positions], dtype=object), axis=1)
+            is_member = ones[:, groups[m].columns]
+            codes = np.where(is_member.any(axis=1), is_member.argmax(axis=1), checks.MISSING)
+            labels[place] = pd.Categorical.from_codes(codes, groups[m].clusters)
+        return pd.DataFrame(labels).set_axis(pd.Index([groups[m].name for m in positions], dtype=object), axis=1)
 
     form = f"one-hot columns, {len(names)} clusters of {len(groups)} clusterings"
-    return Opened([group.name for group in groups], read, lambda position: ids, form=form)
+    return Opened([group.name for group in groups], read_clusterings, lambda position: ids, form=form)
 
 
-def warn_of_one_hot(found: Any, names: list[Any], source: str) -> None:
+def warn_of_one_hot(labels: Any, names: list[Any], source: str) -> None:
     """Warn if all columns of an array or DataFrame of labels look like one-hot columns."""
-    if len(names) < 4 or len(found) < FEWEST or found.shape[0] * found.shape[1] > MOST_FIELDS:
+    if len(names) < 4 or len(labels) < FEWEST or labels.shape[0] * labels.shape[1] > MOST_FIELDS:
         return
-    ones = _ones(found)
+    ones = _ones(labels)
     groups = None if isinstance(ones, int) else _groups(names, ones)
     if groups is None or max(len(group.columns) for group in groups) < 3:
         return
@@ -256,7 +255,7 @@ def _groups(names: list[Any], ones: np.ndarray) -> list[_Group] | None:
             group.clusters.append(part["cluster"])
     sums = [ones[:, group.columns].sum(axis=1) for group in groups.values()]
     alike = sum(len(group.columns) for group in groups.values()) == len(names)
-    if alike and all(len(group.columns) > 1 for group in groups.values()) and all(each.max() == 1 for each in sums):
+    if alike and all(len(group.columns) > 1 for group in groups.values()) and all(sum_.max() == 1 for sum_ in sums):
         return list(groups.values())
     return _consecutive_groups(names, ones)
 
@@ -274,3 +273,112 @@ def _consecutive_groups(names: list[Any], ones: np.ndarray) -> list[_Group] | No
             groups.append(_Group(len(groups), places, [names[place] for place in places]))
             start, sums = m + 1, np.zeros_like(sums)
     return groups if start == ones.shape[1] and all(len(group.columns) > 1 for group in groups) else None
+
+
+# --- a clustering in each line ----------------------------------------------------------------------------------------
+
+
+class Lines(NamedTuple):
+    """The clusterings of a file, one for each line."""
+
+    labels: Any  # an array or a DataFrame (n_objects, n_lines)
+    names: list[Any] | None  # the names of the lines, or None
+    objects: Sequence[Any] | None  # the names of the objects, or None
+
+
+def open_transposed(
+    path: Path_, suffix: str, key: str | None, text: TextOptions, id_column: str | int | None
+) -> Opened:
+    """Open a file of labels with its lines as columns; the labels are read at once.
+
+    The columns are called by the row names of the file or by its ``id_column``, or are numbered. The names of the
+    objects are those of the columns of the file, or ``ids`` of an npz file. A first column that counts the lines, like
+    the iterations of a sampler, is omitted with a warning.
+    """
+    import pandas as pd
+
+    if suffix in ANNOTATED:
+        raise ValueError(f"transpose is not for {suffix} files, whose rows are objects; leave it (--transpose) out.")
+    if suffix in TEXT_INPUTS:
+        lines = _read_text_lines(path, text, id_column)
+    else:
+        lines = _read_lines(path, suffix, open_file(path, suffix, key, text), id_column)
+    names = list(range(lines.labels.shape[1])) if lines.names is None else lines.names
+    index = None if lines.objects is None else pd.Index(lines.objects, dtype=object)
+
+    def read_clusterings(positions: list[int]) -> Any:
+        if positions == list(range(len(names))):
+            return lines.labels
+        return lines.labels.iloc[:, positions] if hasattr(lines.labels, "iloc") else lines.labels[:, positions]
+
+    return Opened(names, read_clusterings, lambda position: index)
+
+
+def _read_lines(path: Path_, suffix: str, opened: Opened, id_column: str | int | None) -> Lines:
+    """Return the lines of an array or of a table that is not text."""
+    places, of_names = choose_columns(opened.names, id_column=id_column)
+    table = opened.read(places)
+    if suffix in (*ARRAYS, *FOLDERS):
+        ids = names_of_objects(read_npz_ids(path)) if suffix == ".npz" else None
+        return Lines(table.T, None, ids if ids is not None and len(ids) == table.shape[1] else None)
+    if of_names is None and len(places) > 1 and _counts(table.iloc[:, 0].tolist()):
+        _warn_of_counts(path, opened.names[places[0]])
+        places, table = places[1:], table.iloc[:, 1:]
+    labels, names = table.to_numpy(), _names_of_lines(opened.ids(of_names))
+    if labels.dtype == object:
+        labels = np.where(table.notna(), labels, None)
+    return Lines(labels.T, names, [opened.names[place] for place in places])
+
+
+def _read_text_lines(path: Path_, options: TextOptions, id_column: str | int | None) -> Lines:
+    """Return the lines of a text table, each read as a column of labels is."""
+    import pandas as pd
+
+    from gpuens.io.text import text_lines
+
+    text = text_lines(path, usual_separator(path), options)
+    places, of_names = choose_columns(text.names, id_column=id_column)
+    line_names: list[str | None] = []
+    first: list[str] = []
+    columns: list[Any] = []
+    for fields in text.records:
+        row_name = fields.pop(0) if text.row_names else None
+        name = row_name if of_names is None else fields.pop(of_names)
+        line_names.append(name)
+        first.append(fields[0])
+        columns.append(text.parse(fields, len(columns) if name is None else name))
+    text.words.warn_of_na(path)
+    counts_lines = (
+        of_names is None and len(places) > 1 and all(map(WHOLE.fullmatch, first)) and _counts([*map(int, first)])
+    )
+    if counts_lines:
+        _warn_of_counts(path, text.names[places[0]])
+        places, columns = places[1:], [column[1:] for column in columns]
+    if all(column.categories.dtype.kind in "iuf" for column in columns):
+        labels: Any = np.stack([np.asarray(column) for column in columns], axis=1)
+    else:
+        labels = pd.DataFrame(dict(enumerate(columns)))
+    names = None if line_names[0] is None else _names_of_lines(pd.Index(line_names, dtype=object))
+    objects = [text.names[place] for place in places]
+    have_names = all(isinstance(name, str) for name in objects)
+    return Lines(labels, names, objects if have_names else None)
+
+
+def _names_of_lines(index: Any) -> list[Any] | None:
+    """Return the names of lines, or None if they only count the lines."""
+    are_names = names_of_objects(index) is not None and start_of_count(index) is None
+    return index.tolist() if are_names else None
+
+
+def _counts(values: Sequence[Any]) -> bool:
+    """Return whether the values of many lines are whole numbers that grow by the same step."""
+    if len(values) < FEWEST_LINES or not all(isinstance(value, int) for value in values):
+        return False
+    steps = {b - a for a, b in pairwise(values)}
+    return len(steps) == 1 and steps.pop() > 0
+
+
+def _warn_of_counts(path: Path_, name: Any) -> None:
+    checks.warn(
+        f"path {os.fspath(path)!r}: the first column, {name!r}, counts the lines, like iterations, and is left out."
+    )

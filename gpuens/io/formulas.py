@@ -32,8 +32,8 @@ def as_text(frame: Any) -> Any:
                 )
         return values.map(strings) if strings else values
 
-    found = frame.set_axis(safe(frame.index, names=True), axis=0) if frame.index.dtype.kind == "O" else frame
+    named = frame.set_axis(safe(frame.index, names=True), axis=0) if frame.index.dtype.kind == "O" else frame
     columns = {m: safe(frame.iloc[:, m]) for m in range(frame.shape[1])}
     ready = pd.DataFrame(columns).set_axis([escaped(str(name)) for name in frame.columns], axis=1)
     title = frame.index.name
-    return ready.set_axis(found.index.rename(None if title is None else escaped(str(title))), axis=0)
+    return ready.set_axis(named.index.rename(None if title is None else escaped(str(title))), axis=0)

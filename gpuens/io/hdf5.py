@@ -32,30 +32,30 @@ def entry(parent: Any, name: str) -> Any:
     """Return the entry ``name`` of a group, or None if it is absent; raise an error for a soft or external link."""
     import h5py
 
-    found = parent
+    element = parent
     for part in name.split("/"):
-        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
+        link = element.get(part, getlink=True) if isinstance(element, h5py.Group) else None
         if link is None:
             return None
         if not isinstance(link, h5py.HardLink):
             where = f" of {link.filename!r}" if isinstance(link, h5py.ExternalLink) else ""
-            raise ValueError(f"{_name(found, part)} is a link to {link.path!r}{where}, which is not followed.")
-        found = found[part]
-    return found
+            raise ValueError(f"{_name(element, part)} is a link to {link.path!r}{where}, which is not followed.")
+        element = element[part]
+    return element
 
 
 def group(file: Any, name: str) -> Any:
     """Return the group ``name`` of a file, or {} if the file has no group of this name."""
     import h5py
 
-    found = entry(file, name)
-    return found if isinstance(found, h5py.Group) else {}
+    element = entry(file, name)
+    return element if isinstance(element, h5py.Group) else {}
 
 
-def check(element: Any, what: str) -> None:
+def check(element: Any, owner: str) -> None:
     """Raise an error if the data of an entry are outside the file, too large, or neither labels nor features."""
-    needed = sum(_bytes_of(one) for one in _datasets(element, (DATAFRAME, *SPARSE)))
-    checks.check_memory(needed, device.memory_budget(), what, "leave out what is not needed")
+    needed = sum(_bytes_of(dataset) for dataset in _datasets(element, (DATAFRAME, *SPARSE)))
+    checks.check_memory(needed, device.memory_budget(), owner, "leave out what is not needed")
 
 
 def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Dataset"]:
@@ -117,10 +117,10 @@ def _bytes_of(dataset: "h5py.Dataset") -> int:
     """
     import h5py
 
-    made = dataset.id.get_create_plist()
-    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+    properties = dataset.id.get_create_plist()
+    if properties.get_layout() == h5py.h5d.VIRTUAL or properties.get_external_count():
         raise ValueError(f"{_name(dataset)} has its data in another file, which is not read.")
-    foreign = {made.get_filter(i)[0] for i in range(made.get_nfilters())} - FILTERS
+    foreign = {properties.get_filter(i)[0] for i in range(properties.get_nfilters())} - FILTERS
     if foreign:
         raise ValueError(f"{_name(dataset)} is compressed by the unknown filter {min(foreign)}.")
     if dataset.dtype.kind not in "biufSU" and h5py.check_string_dtype(dataset.dtype) is None:

@@ -2,17 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpuens.io.columns import there
-from gpuens.io.content import PACKED_ENDINGS, input_kind, without_ending
-from gpuens.io.forms import Forms, read_form
-from gpuens.io.kinds import TEXT_INPUTS, Columns, Path_
-from gpuens.io.opening import open_file
+from gpuens.io.content import PACKED_ENDINGS, without_ending
+from gpuens.io.paths import Columns, Path_
 from gpuens.io.reading import LabelFile, read_column_file
-from gpuens.io.transposing import open_transposed
 from gpuens.labels.columns import Columns as Labels
 from gpuens.labels.columns import as_column
 from gpuens.labels.ensemble import Ensemble
@@ -21,10 +17,7 @@ from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import file_source, warn_of_equal_clusterings
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
-from gpuens.runtime.defaults import FORMS, HOW_TO_JOIN
-
-CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
-OF_TEXT = ("sep", "header", "no_missing")  # options for text
+from gpuens.runtime.defaults import HOW_TO_JOIN
 
 
 def read_joined(
@@ -68,96 +61,41 @@ def read_joined(
         As `read_labels` and `Ensemble.join`; for a file given twice, and for columns that no file has.
     """
     checks.check_choice(how, "how", HOW_TO_JOIN)
-    titles, every_column = _titles(files), columns is None and not options.get("transpose")
-    found = [_read(path, columns, options) for path in files]
-    _refuse_absent(found)
+    transpose, titles = options.get("transpose"), _titles(files)
+    every_column = columns is None and not transpose
+    files_read = [read_column_file(path, join=True, columns=columns, **options) for path in files]
+    if nowhere := set.intersection(*(set(file.lacks) for file in files_read)):
+        raise ValueError(f"columns, exclude, id_column: no file has a column {min(nowhere)!r}; correct the name.")
     sources = []
-    for path, title, file, ids in zip(files, titles, found, _alike([file.ids for file in found]), strict=True):
-        read = list(file.columns.values())
-        if not (wide or options.get("transpose") or file.form):
-            check_orientation(read, spelling_of_file(path))
-        called: list[Any] = list(file.columns)
-        if len(called) == 1 and not isinstance(called[0], str):
-            called = [None]
-        labels = Labels([as_column(column) for column in read], called, "cpu", ids)
-        sources.append(
-            Source(labels, title, _owner(path), file_source(path) if every_column and not file.form else None)
-        )
+    for path, title, file, ids in zip(
+        files, titles, files_read, _as_one_type([file.ids for file in files_read]), strict=True
+    ):
+        labels = list(file.columns.values())
+        if not (wide or transpose or file.form):
+            check_orientation(labels, spelling_of_file(path))
+        names: list[Any] = list(file.columns)
+        if len(names) == 1 and not isinstance(names[0], str):
+            names = [None]
+        split = Labels([as_column(column) for column in labels], names, "cpu", ids)
+        odd = file_source(path) if every_column and not file.form else None
+        sources.append(Source(split, title, f"path {os.fspath(path)!r}", odd))
     ensemble, labelled, ids = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
     ensemble.index = names_of_objects(ensemble.index)
     if every_column:
         warn_of_equal_clusterings(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
-    forms = "; ".join(dict.fromkeys(file.form for file in found if file.form))
+    forms = "; ".join(dict.fromkeys(file.form for file in files_read if file.form))
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, forms)
-
-
-class _Found(NamedTuple):
-    """The columns and object names of a file, the columns in the options that it lacks, and its form in words."""
-
-    columns: dict[Any, Any]
-    ids: Any
-    lacks: set[str]
-    form: str
-
-
-def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
-    """Read a file with those of the columns in the options that it has."""
-    suffix = input_kind(path)
-    how: dict[str, Any] = {name: options.get(name) if suffix in TEXT_INPUTS else None for name in OF_TEXT}
-    key, how["missing"] = options.get("key"), options.get("missing")
-    asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
-    form = Forms(*(bool(options.get(name)) for name in FORMS)).chosen
-    if options.get("transpose"):
-        opened = open_transposed(path, suffix, key, id_column=options.get("id_column"), **how)
-        options, asked = options | {"id_column": None}, {name: asked[name] for name in asked if name != "id_column"}
-    elif form is None:
-        opened = open_file(path, suffix, key, **how)
-    else:
-        chosen = [{**options, "columns": columns}.get(name) for name in CHOOSING]
-        opened, asked = read_form(path, suffix, form, key, how, *chosen), {"columns": []}
-    own = {name: there(given, opened.names) for name, given in asked.items()}
-    if asked["columns"] and not own["columns"]:
-        raise ValueError(
-            f"{_owner(path)} has none of the columns {checks.listed(asked['columns'])}; it has "
-            f"{checks.listed(opened.names)}."
-        )
-    id_column = next(iter(own.get("id_column", ())), None)
-    read = read_column_file(
-        path,
-        beside=True,
-        opened=opened,
-        **{**options, "columns": own["columns"] or None, "exclude": own.get("exclude"), "id_column": id_column},
-    )
-    lacks = {column for name, given in asked.items() for column in given if column not in own[name]}
-    return _Found(read.columns, read.ids, lacks, opened.form)
-
-
-def _listed(columns: Any) -> list[str]:
-    """Return the argument ``columns``, ``exclude`` or ``id_column`` as a list of texts."""
-    if columns is None:
-        return []
-    return [str(column) for column in ([columns] if isinstance(columns, (str, int)) else columns)]
-
-
-def _refuse_absent(found: Sequence[_Found]) -> None:
-    """Raise an error for a column in the options that no file has."""
-    if nowhere := set.intersection(*(file.lacks for file in found)):
-        raise ValueError(f"columns, exclude, id_column: no file has a column {min(nowhere)!r}; correct the name.")
 
 
 # --- names of objects and of files ------------------------------------------------------------------------------------
 
 
-def _alike(ids: Sequence[Any]) -> list[Any]:
+def _as_one_type(ids: Sequence[Any]) -> list[Any]:
     """Return the names of objects of all files as texts, or unchanged if all are numbers or all are of one type."""
-    given = [index for index in ids if index is not None]
-    if len({"f" if index.dtype.kind in "iuf" else index.dtype.kind for index in given}) < 2:
+    kinds = {"f" if index.dtype.kind in "iuf" else index.dtype.kind for index in ids if index is not None}
+    if len(kinds) < 2:
         return list(ids)
     return [None if index is None else index.astype(str) for index in ids]
-
-
-def _owner(path: Path_) -> str:
-    return f"path {os.fspath(path)!r}"
 
 
 def _titles(files: Sequence[Path_]) -> list[str]:

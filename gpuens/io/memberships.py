@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.io import paths
 from gpuens.io.content import input_kind, read_text
-from gpuens.io.kinds import TEXT_INPUTS, Path_
+from gpuens.io.paths import TEXT_INPUTS, Path_
 from gpuens.io.reading import read_feature_file, read_features
 from gpuens.labels.odd_labels import is_number
 from gpuens.labels.soft_ensemble import HEAD_ROWS, LARGEST_ROUNDING, SUM_OF_ROWS, looks_like_memberships
@@ -52,7 +52,7 @@ def read_memberships(path: Path_) -> list[np.ndarray]:
     [[0.25, 0.75], [0.99999, 1e-05]]
     """
     runs = _runs_of_clumpp(path)
-    return [_checked(run, path) for run in ([_table(path)[0]] if runs is None else runs)]
+    return [_normalize(run, path) for run in ([_table(path)[0]] if runs is None else runs)]
 
 
 def holds_memberships(path: Path_) -> bool:
@@ -117,12 +117,12 @@ def _runs_of_clumpp(path: Path_) -> list[np.ndarray] | None:
         return [table.to_numpy(dtype=np.float64) for table in tables]
 
 
-def _checked(run: np.ndarray, path: Path_) -> np.ndarray:
+def _normalize(run: np.ndarray, path: Path_) -> np.ndarray:
     where = f"path {os.fspath(path)!r}"
     sums = run.sum(axis=1)
-    wrong = (run < 0).any(axis=1) | (np.abs(sums - 1.0) > LARGEST_ROUNDING)
-    if wrong.any():
-        row = int(wrong.argmax())
+    is_wrong = (run < 0).any(axis=1) | (np.abs(sums - 1.0) > LARGEST_ROUNDING)
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
         raise ValueError(
             f"{where} has no memberships in row {row}, but {checks.listed(run[row].tolist())}; shares are at least 0 "
             "and sum to 1 in each row."

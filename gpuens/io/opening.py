@@ -13,9 +13,8 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.arrays import Archive, Header, checked_texts, in_native_order, open_npy, open_zarr
-from gpuens.io.columns import UNTITLED, Opened
-from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
-from gpuens.io.paths import reading
+from gpuens.io.columns import NO_OPTIONS, UNTITLED, Opened, TextOptions
+from gpuens.io.paths import FOLDERS, IDS, TEXT_INPUTS, Path_, needs, reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.labels.object_names import with_row_numbers
 from gpuens.runtime import checks, device
@@ -43,12 +42,9 @@ def _with_ids_read_once(opener: Callable[P, Opened]) -> Callable[P, Opened]:
 def open_file(
     path: Path_,
     suffix: str,
-    key: str | None,
+    key: str | None = None,
+    text: TextOptions = NO_OPTIONS,
     *,
-    sep: str | None,
-    header: bool | None,
-    missing: Words | None,
-    no_missing: Words | None = None,
     features: bool = False,
     grid: tuple[int, ...] | None = None,
 ) -> Opened:
@@ -57,12 +53,11 @@ def open_file(
     ``grid`` is that of `gpuens.io.read_labels`.
     """
     paths.check_readable(path, folder=suffix in FOLDERS)
-    check_options(suffix, key, sep, header, no_missing, features=features)
+    check_options(suffix, key, text, features=features)
     if suffix in TEXT_INPUTS:
         from gpuens.io.text import open_text
 
-        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
-        return open_text(path, usual_separator(path), **how, features=features)
+        return open_text(path, usual_separator(path), text, features=features)
     if suffix == ".parquet":
         return _open_parquet(path)
     if suffix == ".feather":
@@ -73,19 +68,19 @@ def open_file(
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
             array = checked_texts(np.asarray(stored[...]))
-        return _of_array(_flattened(array, grid), features)
+        return _open_array(_flattened(array, grid), features)
     if suffix == ".npz":
         return _open_npz(path, key, features=features, grid=grid)
     if suffix == ".npy":
         with reading(path):
             array = checked_texts(open_npy(path))
-        return _of_array(_flattened(array, grid), features)
+        return _open_array(_flattened(array, grid), features)
     with needs("anndata", "h5ad"), reading(path):
-        found = annotated.read_features(path, key) if features else annotated.read_obs(path)
+        table = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
-        check_sparse(found, f"path {os.fspath(path)!r}")
-        return _of_array(found, features, lambda: annotated.read_obs(path).index)
-    return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
+        check_sparse(table, f"path {os.fspath(path)!r}")
+        return _open_array(table, features, lambda: annotated.read_obs(path).index)
+    return _opened(list(table.columns), lambda positions: table.iloc[:, positions], lambda: table.index)
 
 
 def usual_separator(path: Path_) -> str:
@@ -93,19 +88,11 @@ def usual_separator(path: Path_) -> str:
     return "\t" if ".tsv" in os.path.basename(os.fspath(path)).lower() else ","
 
 
-def check_options(
-    suffix: str,
-    key: str | None,
-    sep: str | None,
-    header: bool | None,
-    no_missing: Words | None = None,
-    *,
-    features: bool = False,
-) -> None:
+def check_options(suffix: str, key: str | None, text: TextOptions, *, features: bool = False) -> None:
     """Refuse options of reading that do not apply to a kind of file."""
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
-    for name, value in (("sep", sep), ("header", header), ("no_missing", no_missing)):
+    for name, value in text._replace(missing=None)._asdict().items():
         if value is not None and suffix not in TEXT_INPUTS:
             raise ValueError(f"{name}={value!r} applies to text, but this is a {suffix} file; leave it out.")
 
@@ -126,10 +113,10 @@ def _opened(
         import pandas as pd
 
         if position is None:
-            found = None if row_names is None else row_names()
-            return None if found is None else with_row_numbers(found)
-        found = (get_names or get)([position])
-        column = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
+            read = None if row_names is None else row_names()
+            return None if read is None else with_row_numbers(read)
+        read = (get_names or get)([position])
+        column = read.iloc[:, 0] if hasattr(read, "iloc") else read[:, 0]
         if not isinstance(column.dtype, np.dtype) and column.isna().any():
             column = column.astype(object).where(column.notna(), None)  # NumPy would make floats of Int64
         values = in_native_order(np.asarray(column))
@@ -139,7 +126,7 @@ def _opened(
     return Opened(names, get, ids)
 
 
-def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = None) -> Opened:
+def _open_array(array: Any, features: bool, row_names: Callable[[], Any] | None = None) -> Opened:
     """Make an `Opened` from an array, a sparse matrix or a DataFrame, after a check of its shape and memory."""
     if array.ndim == 1:
         array = array.reshape(-1, 1)
@@ -179,13 +166,13 @@ def _open_npz(path: Path_, key: str | None, *, features: bool, grid: tuple[int, 
     headers = npz_headers(path)
     stored = list(headers)
     if features and key is None and {"format", "shape", "data"} <= headers.keys():
-        return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
+        return _open_array(_sparse(path, sum(header.n_bytes for header in headers.values())), features)
     key = npz_key(headers, key, features=features)
     if key is not None:
         with reading(path), Archive(path) as archive:
             array = _flattened(archive.read(key), grid)
         named = key != IDS and IDS in stored and headers[IDS].shape == array.shape[:1]
-        return _of_array(array, features, partial(read_npz_ids, path) if named else None)
+        return _open_array(array, features, partial(read_npz_ids, path) if named else None)
 
     def get(positions: list[int]) -> Any:
         import pandas as pd
@@ -216,7 +203,7 @@ def npz_key(headers: dict[str, Header], key: str | None, *, features: bool = Fal
         raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(headers)}.")
     if not headers:
         raise ValueError("path names an npz file without any array in it; write the file again.")
-    shapes = {found.shape for found in headers.values()}
+    shapes = {header.shape for header in headers.values()}
     if features or len(shapes) > 1 or len(shapes.pop()) != 1:
         raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(headers)}.")
     return None
@@ -240,9 +227,9 @@ def _sparse(path: Path_, n_bytes: int) -> Any:
         n_bytes, device.memory_budget(), f"the sparse matrix in {os.fspath(path)!r}", "take fewer objects"
     )
     with reading(path):
-        found = scipy.sparse.load_npz(path)
-    check_sparse(found, f"path {os.fspath(path)!r}")
-    return found
+        matrix = scipy.sparse.load_npz(path)
+    check_sparse(matrix, f"path {os.fspath(path)!r}")
+    return matrix
 
 
 def _open_parquet(path: Path_) -> Opened:
@@ -251,24 +238,24 @@ def _open_parquet(path: Path_) -> Opened:
     n_rows, schema, index = parquet_header(path)
     names = [name for name in schema.names if name not in index]
 
-    def read(positions: list[int], table_of: Callable[[list[str]], Any]) -> Any:
+    def read_table(positions: list[int], table_of: Callable[[list[str]], Any]) -> Any:
         needed = 8 * n_rows * len(positions)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
-        chosen = [names[m] for m in positions]
-        check_types(path, schema, chosen, index)
+        column_names = [names[m] for m in positions]
+        check_types(path, schema, column_names, index)
         with reading(path):
-            found = table_of(chosen)
-            return found.set_axis(found.columns.map(str), axis=1)[chosen]
+            table = table_of(column_names)
+            return table.set_axis(table.columns.map(str), axis=1)[column_names]
 
     def get(positions: list[int]) -> Any:
-        return read(positions, lambda chosen: pd.read_parquet(path, columns=chosen))
+        return read_table(positions, lambda column_names: pd.read_parquet(path, columns=column_names))
 
     def get_names(positions: list[int]) -> Any:
-        return read(positions, lambda chosen: _read_exactly(path, chosen))
+        return read_table(positions, lambda column_names: _read_exactly(path, column_names))
 
     def row_names() -> Any:
-        found = get_names([0]).index
-        return found.rename(None if str(found.name).startswith("__index") else found.name)
+        row_index = get_names([0]).index
+        return row_index.rename(None if str(row_index.name).startswith("__index") else row_index.name)
 
     return _opened(names, get, row_names if index else None, get_names)
 
@@ -291,7 +278,7 @@ def _open_feather(path: Path_, features: bool) -> Opened:
     with reading(path):
         table = pyarrow.Table.from_batches(batches, schema).to_pandas(integer_object_nulls=True)
         table = table.set_axis(table.columns.map(str), axis=1)
-    return _of_array(table, features, (lambda: table.index) if index else None)
+    return _open_array(table, features, (lambda: table.index) if index else None)
 
 
 def _read_exactly(path: Path_, columns: list[str]) -> Any:
@@ -322,14 +309,21 @@ def check_types(path: Path_, schema: Any, names: list[str], index: Sequence[str]
     import pyarrow
 
     kinds = pyarrow.types
-    plain = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_temporal, kinds.is_null)
+    numbers = (
+        kinds.is_boolean,
+        kinds.is_integer,
+        kinds.is_floating,
+        kinds.is_decimal,
+        kinds.is_temporal,
+        kinds.is_null,
+    )
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
-    wanted = {*names, *index}
+    checked_names = {*names, *index}
     for field in schema:
         kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
         if field.name in index and getattr(kind, "extension_name", "") in OF_PANDAS:
             continue
-        if field.name in wanted and not any(is_kind(kind) for is_kind in (*plain, *texts)):
+        if field.name in checked_names and not any(is_kind(kind) for is_kind in (*numbers, *texts)):
             raise ValueError(
                 f"path {os.fspath(path)!r}: column {field.name!r} is of type {field.type}, but labels and features are "
                 "numbers or texts; name the other columns."

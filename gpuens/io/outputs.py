@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from gpuens.io import paths, writable
-from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_
+from gpuens.io.paths import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # text in the head of every report page
 HEAD_BYTES = 1024  # number of bytes, from the beginning of a page, in which `PAGE_MARK` is searched
@@ -80,8 +80,8 @@ def check_record(path: Path_) -> None:
 def _read_record(path: Path_) -> dict[str, object]:
     """Return the JSON object that a file holds; return {} if the file is absent or holds no JSON object."""
     with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-        found = json.load(file)
-        return found if isinstance(found, dict) else {}
+        record = json.load(file)
+        return record if isinstance(record, dict) else {}
     return {}
 
 

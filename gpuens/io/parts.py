@@ -33,15 +33,15 @@ def new_part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
     _remove_leftovers(folder)
     while True:
         beside = os.path.join(folder, f"{_beginning()}{secrets.token_hex(8)}.part")
-        with ExitStack() as held:
-            held.callback(Path(beside).unlink, missing_ok=True)
+        with ExitStack() as stack:
+            stack.callback(Path(beside).unlink, missing_ok=True)
             # the caller closes the file to rename it; otherwise `_discard` closes it
             file = open(beside, "xb")  # noqa: SIM115
-            held.callback(_discard, file)
+            stack.callback(_discard, file)
             if fcntl is not None:
                 # the lock is on a second descriptor, so that it remains when the file is closed to be renamed
                 lock = os.dup(file.fileno())
-                held.callback(os.close, lock)
+                stack.callback(os.close, lock)
                 _lock(lock)
             if os.path.exists(beside):  # another process may have removed the part before it was locked
                 yield file, beside

@@ -1,12 +1,32 @@
-"""Paths of input files: the kind of a file from its ending, and error messages for paths that cannot be read."""
+"""Paths of files: kinds by their endings, the packages that they need, and errors for paths that cannot be read."""
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
+from gpuens.runtime import installing
 from gpuens.runtime.checks import gist
+
+TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+OTHER_TEXT = ".txt"  # kind of text tables with any other ending, which are recognised by their content
+TABLES = (*TEXTS, ".parquet")
+ARRAYS = (".npy", ".npz")
+ANNOTATED = (".h5ad",)
+FOLDERS = (".zarr",)
+WITH_NUMBERS = (".npz", *TABLES)  # kinds of output files that can hold real numbers in addition to labels
+OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
+INPUTS = (*OUTPUTS, ".feather")  # endings of input files; files with other endings are text, or refused
+TEXT_INPUTS = (*TEXTS, OTHER_TEXT)
+TABLE_INPUTS = (*TABLES, OTHER_TEXT, ".feather")
+IN_CHUNKS = (".npy", ".zarr", ".parquet")  # kinds of files that `gpuens.distributed` can read in chunks
+IDS = "ids"  # name of the array that holds the names of the objects in an npz file
+
+Path_ = str | os.PathLike[str]
+Columns = str | int | Sequence[str | int]
+Words = str | Sequence[str]
 
 
 def is_zarr(path: str) -> bool:
@@ -36,6 +56,25 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
     return kind
 
 
+def packages_for(suffix: str) -> None:
+    """Raise an error, before any work, if the package for a kind of output file is not installed."""
+    package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
+    if package is not None:
+        with needs(package, suffix[1:]):
+            import_module(package)
+
+
+@contextmanager
+def needs(package: str, kind: str, extra: str = "io") -> Iterator[None]:
+    """If the block cannot import ``package``, raise an error that says how to install it for this kind of file."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"path: {kind} files need {package}, which is not installed: {installing.command(extra)}."
+        ) from error
+
+
 def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
     """Raise an error if a path is not a readable file, or, if ``folder`` is true, a readable directory.
 
@@ -56,11 +95,11 @@ def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> Non
 
 def _refuse_ways_out(folder: str) -> None:
     """Raise an error if a folder contains symbolic links, pipes, sockets or devices, or cannot be read completely."""
-    left = [folder]
-    while left:
+    folders = [folder]
+    while folders:
         try:
-            with os.scandir(left.pop()) as found:
-                entries = list(found)
+            with os.scandir(folders.pop()) as scan:
+                entries = list(scan)
         except OSError as error:
             raise PermissionError(
                 f"path {folder!r} cannot be read completely ({gist(error)}); copy it to a readable place."
@@ -72,7 +111,7 @@ def _refuse_ways_out(folder: str) -> None:
                     f"path {folder!r} contains the link {name!r}, which is not followed; copy the folder by cp -rL."
                 )
             if entry.is_dir():
-                left.append(entry.path)
+                folders.append(entry.path)
             elif not entry.is_file():
                 raise ValueError(f"path {folder!r} contains {name!r}, a pipe, a socket or a device; remove it.")
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,18 +11,18 @@ import numpy as np
 from gpuens.io import annotated, paths
 from gpuens.io.columns import (
     Opened,
+    TextOptions,
     choose_columns,
     each_column,
+    find_present,
     mask_missing,
     positions,
-    there,
     warn_of_odd_texts,
 )
 from gpuens.io.content import input_kind
-from gpuens.io.forms import Forms, read_form, refuse_long_table, warn_of_one_hot
-from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words, needs
+from gpuens.io.forms import choose_form, open_transposed, read_form, refuse_long_table, warn_of_one_hot
 from gpuens.io.opening import open_file, read_npz_ids
-from gpuens.io.transposing import open_transposed
+from gpuens.io.paths import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words, needs
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
 from gpuens.labels.object_names import names_of_objects
@@ -37,6 +38,7 @@ from gpuens.labels.odd_columns import (
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.labels.soft_ensemble import refuse_memberships
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import FORMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +50,8 @@ class ColumnFile(NamedTuple):
 
     columns: dict[Any, Any]  # name or number of a column → array or pandas Series (n_objects,)
     ids: "pd.Index | None"  # names of the objects
-    lacks: list[str]  # if ``beside`` is true: columns in ``id_column`` or ``exclude`` that the file lacks; otherwise []
+    lacks: list[str]  # columns in the options that the file lacks, if the options are those of several files
+    form: str = ""  # form of the file, in words, if its columns are not the clusterings
 
 
 class FeatureFile(NamedTuple):
@@ -139,8 +142,8 @@ def read_labels(
         The separator of text fields; by default comma, semicolon, tab, | or blanks, detected from the first lines.
     header : bool, optional
         Whether the first line of text holds names. By default, a line of numbers is data, and any other line holds
-        names. Numbers are names too above a column of row names, and, with a warning, if they count the columns and
-        differ from the other lines.
+        names. Numbers are names too behind an empty field above row names, and, with a warning, if they count the
+        columns.
     long : bool
         The table has a line for each label: object, clustering (or annotator), label. These are its three columns in
         this order, or columns called task, object or item; worker, annotator or rater; label, answer or rating; or
@@ -200,20 +203,30 @@ def read_labels(
     ).ensemble
 
 
+class LabelOptions(NamedTuple):
+    """The parameters of `read_labels` by which a file is opened and its columns are chosen."""
+
+    columns: Columns | None = None
+    exclude: Columns | None = None
+    key: str | None = None
+    id_column: str | int | None = None
+    missing: Words | None = None
+    no_missing: Words | None = None
+    transpose: bool = False
+    sep: str | None = None
+    header: bool | None = None
+    long: bool = False
+    members: bool = False
+    one_hot: bool = False
+    grid: tuple[int, ...] | None = None
+
+
 def read_label_file(
-    path: Path_,
-    *,
-    drop_unlabelled: bool = False,
-    shared_names: bool = False,
-    wide: bool = False,
-    transpose: bool = False,
-    grid: tuple[int, ...] | None = None,
-    **options: Any,
+    path: Path_, *, drop_unlabelled: bool = False, shared_names: bool = False, wide: bool = False, **options: Any
 ) -> LabelFile:
     """Read base clusterings and the names of the objects from a file.
 
-    The parameters and errors are those of `read_labels`; ``shared_names`` is that of
-    `Ensemble.from_labels`.
+    The parameters and errors are those of `read_labels`; ``shared_names`` is that of `Ensemble.from_labels`.
 
     Returns
     -------
@@ -223,33 +236,32 @@ def read_label_file(
         the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    found, names, ids, _, form = _read_labels(path, transpose=transpose, grid=grid, **options)
-    checks.check_label_shape(found.shape)
-    if grid is not None and found.shape[0] != math.prod(grid):
+    label_options = LabelOptions(**options)
+    table, names, ids, _, form = _read_labels(path, label_options)
+    checks.check_label_shape(table.shape)
+    grid, source = label_options.grid, f"path {os.fspath(path)!r}"
+    if grid is not None and table.shape[0] != math.prod(grid):
         raise ValueError(
-            f"grid {'x'.join(map(str, grid))} has {math.prod(grid):,} cells, but path {os.fspath(path)!r} has "
-            f"{found.shape[0]:,} objects; name the height and the width of the images."
+            f"grid {'x'.join(map(str, grid))} has {math.prod(grid):,} cells, but {source} has {table.shape[0]:,} "
+            "objects; name the height and the width of the images."
         )
-    clusterings = each_column(found)
-    if not (wide or transpose or form or grid):
+    clusterings = each_column(table)
+    if not (wide or label_options.transpose or form or grid):
         check_orientation(clusterings, spelling_of_file(path))
     # draws may repeat, and all columns of other forms are meant
-    every_column = options.get("columns") is None and not transpose and not form
-    source = file_source(path) if names is not None and every_column else None
+    every_column = label_options.columns is None and not label_options.transpose and not form
     ensemble, labelled = Ensemble.from_labels(
-        found if names is None else clusterings,
+        table if names is None else clusterings,
         names,
-        source,
+        file_source(path) if names is not None and every_column else None,
         drop_unlabelled=drop_unlabelled,
         shared_names=shared_names,
         wide=True,
     )
-    names_of = names_of_objects(ids)
-    ensemble.index = names_of if names_of is None or labelled is None else names_of[labelled]
+    object_names = names_of_objects(ids)
+    ensemble.index = object_names if object_names is None or labelled is None else object_names[labelled]
     if every_column:
-        warn_of_equal_clusterings(
-            ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}"
-        )
+        warn_of_equal_clusterings(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, source)
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, form)
 
 
@@ -265,18 +277,23 @@ def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
     return read_column_file(path, **options).columns
 
 
-def read_column_file(path: Path_, **options: Any) -> ColumnFile:
+def read_column_file(
+    path: Path_, *, beside: bool = False, join: bool = False, results: bool = False, **options: Any
+) -> ColumnFile:
     """Read columns of labels as `read_columns` does, and also the names of the objects.
 
-    If ``beside`` is true, the options describe another file; then ``id_column`` and ``exclude`` may name columns that
-    this file lacks. If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table
-    that contains them. ``opened`` is the file if it is open.
+    If ``beside`` is true, the options describe another file: ``id_column`` and ``exclude`` may name columns that this
+    file lacks, and its form is not theirs. With ``join``, they describe several files, each with some of the columns.
+    If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table that contains them.
     """
-    found, names, ids, lacks, _ = _read_labels(path, **options)
-    if hasattr(found, "iloc"):
-        names = list(found.columns)
-    columns = each_column(found)
-    return ColumnFile(dict(zip(names or range(len(columns)), columns, strict=True)), ids, lacks)
+    if beside:
+        options = {name: value for name, value in options.items() if name not in FORMS}
+    lacking = ("columns", "exclude", "id_column") if join else ("exclude", "id_column") if beside else ()
+    table, names, ids, lacks, form = _read_labels(path, LabelOptions(**options), lacking, results=results)
+    if hasattr(table, "iloc"):
+        names = list(table.columns)
+    columns = each_column(table)
+    return ColumnFile(dict(zip(names or range(len(columns)), columns, strict=True)), ids, lacks, form)
 
 
 class _Labels(NamedTuple):
@@ -285,94 +302,105 @@ class _Labels(NamedTuple):
     table: Any  # array or DataFrame (n_objects, n_clusterings)
     names: list[Any] | None  # names of the clusterings
     ids: Any  # names of the objects, or None
-    lacks: list[str]  # columns in ``id_column`` and ``exclude`` that the file lacks, if they describe another file
+    lacks: list[str]  # columns in the options that the file lacks, if these are the options of several files
     form: str  # form of the file, in words, if its columns are not the clusterings
 
 
-def _read_labels(
-    path: Path_,
-    *,
-    columns: Columns | None = None,
-    exclude: Columns | None = None,
-    key: str | None = None,
-    id_column: str | int | None = None,
-    missing: Words | None = None,
-    sep: str | None = None,
-    header: bool | None = None,
-    transpose: bool = False,
-    no_missing: Words | None = None,
-    long: bool = False,
-    members: bool = False,
-    one_hot: bool = False,
-    grid: tuple[int, ...] | None = None,
-    beside: bool = False,
-    results: bool = False,
-    opened: Opened | None = None,
-) -> _Labels:
-    """Read labels from a file.
+def _read_labels(path: Path_, options: LabelOptions, lacking: Sequence[str] = (), *, results: bool = False) -> _Labels:
+    """Read labels from a file; ``lacking`` are the options that may name columns of other files."""
+    suffix, source = input_kind(path), f"path {os.fspath(path)!r}"
+    if lacking and suffix not in TEXT_INPUTS:
+        options = options._replace(sep=None, header=None, no_missing=None)
+    opened, options = _open_labels(path, suffix, options)
+    options, lacks = _options_of_columns(source, options, opened.names, lacking)
+    is_table = options.columns is None and not opened.form  # whether the columns may also be no clusterings
+    if is_table:
+        columns, exclude = _choose_among_results(path, suffix, opened, options.exclude, results=results)
+        options = options._replace(columns=columns, exclude=exclude)
+    places, id_place = choose_columns(
+        opened.names, options.columns, options.exclude, _titled(opened, options.id_column)
+    )
+    table, names = opened.read(places), [opened.names[m] for m in places]
+    is_table = is_table and not options.transpose
+    if is_table:
+        refuse_long_table(path, suffix, opened, None if id_place is None else opened.ids(id_place), table, names)
+    refuse_memberships(table, source)
+    if suffix not in TEXT_INPUTS:  # the reader of text files has already replaced the words in ``missing``
+        table = mask_missing(table, options.missing)
+    ids = opened.ids(None) if id_place is None else None
+    named = id_place is not None or names_of_objects(ids) is not None
+    if is_table:
+        clusterings, name_place = separate_id_columns(each_column(table), names, source, named=named)
+        id_place = id_place if name_place is None else places[name_place]
+        if len(clusterings) < len(names):
+            table = table.iloc[:, clusterings] if hasattr(table, "iloc") else table[:, clusterings]
+            names = [names[m] for m in clusterings]
+        warn_of_one_hot(table, names, source)
+    elif not named and not opened.form and not options.transpose:
+        id_place = _column_of_names(opened, places, options.exclude)
+    if id_place is not None:
+        ids = opened.ids(id_place)
+        check_object_names(ids, source, opened.first_line)
+    warn_of_odd_texts(table, names, options.missing, source, no_missing=options.no_missing)
+    unnamed = (options.transpose or suffix in (*ARRAYS, *FOLDERS)) and names == list(range(table.shape[1]))
+    return _Labels(table, None if unnamed else names, ids, lacks, opened.form)
 
-    If ``beside`` is true, the form of the other file is not that of this file.
-    """
-    suffix = input_kind(path)
-    if beside and suffix not in TEXT_INPUTS:
-        sep = header = no_missing = None
-    if opened is None:
-        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
-        form = None if beside else Forms(long, members, one_hot).chosen
-        if transpose:
-            opened, id_column = open_transposed(path, suffix, key, id_column=id_column, **how), None
-        elif form is None:
-            opened = open_file(path, suffix, key, **how, grid=grid)
-        else:
-            opened = read_form(path, suffix, form, key, how, columns, exclude, id_column)
-            columns = exclude = id_column = None
+
+def _open_labels(path: Path_, suffix: str, options: LabelOptions) -> tuple[Opened, LabelOptions]:
+    """Open a file in the form that the options name; return also the options without those that are done."""
+    text = TextOptions(*(getattr(options, name) for name in TextOptions._fields))
+    form = choose_form(options)
+    if options.transpose:
+        opened = open_transposed(path, suffix, options.key, text, options.id_column)
+        return opened, options._replace(id_column=None)
+    if form is None:
+        return open_file(path, suffix, options.key, text, grid=options.grid), options
+    columns = options.columns, options.exclude, options.id_column
+    opened = read_form(path, suffix, form, options.key, text, *columns)
+    return opened, options._replace(columns=None, exclude=None, id_column=None)
+
+
+def _options_of_columns(
+    source: str, options: LabelOptions, names: list[Any], lacking: Sequence[str]
+) -> tuple[LabelOptions, list[str]]:
+    """Return the options without the columns that a file lacks, and these columns."""
     lacks: list[str] = []
-    out: Any = exclude
-    if beside:
-        out = exclude or []  # if ``beside`` is true, ``exclude`` is a list of texts from the command line
-        given = [*out, id_column] if isinstance(id_column, str) else out
-        own = there(given, opened.names)
-        lacks = [column for column in given if column not in own]
-        out = [column for column in out if column in own] or None
-        id_column = id_column if id_column in own else None
-    everything = columns is None and not opened.form
-    if everything and suffix in ANNOTATED:
+    for option in lacking:
+        columns = _listed(getattr(options, option))
+        present = find_present(columns, names)
+        if option == "columns" and columns and not present:
+            raise ValueError(
+                f"{source} has none of the columns {checks.listed(columns)}; it has {checks.listed(names)}."
+            )
+        lacks += [column for column in columns if column not in present]
+        value: Any = next(iter(present), None) if option == "id_column" else present or None
+        options = options._replace(**{option: value})
+    return options, lacks
+
+
+def _listed(columns: Any) -> list[str]:
+    """Return the argument ``columns``, ``exclude`` or ``id_column`` as a list of texts."""
+    if columns is None:
+        return []
+    return [str(column) for column in ([columns] if isinstance(columns, (str, int)) else columns)]
+
+
+def _choose_among_results(
+    path: Path_, suffix: str, opened: Opened, exclude: Columns | None, *, results: bool
+) -> tuple[Any, Any]:
+    """Return the columns to read and those to omit in a file to which gpuens may have added results."""
+    columns: Any = None
+    if suffix in ANNOTATED:
         added = annotated.read_results(path) & set(opened.names)
         if results and added:
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
     # "label" is the name that `write_labels` gives to the column of labels in a table
-    if results and everything and suffix in TABLE_INPUTS and "label" in opened.names:
-        beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
-        out = [*(out or ()), *beside_them] or None
-    wanted, of_ids = choose_columns(opened.names, columns, out, _titled(opened, id_column))
-    found = opened.read(wanted)
-    names = [opened.names[m] for m in wanted]
-    if everything and not transpose:
-        refuse_long_table(path, suffix, opened, None if of_ids is None else opened.ids(of_ids), found, names)
-    source = f"path {os.fspath(path)!r}"
-    refuse_memberships(found, source)
-    if suffix not in TEXT_INPUTS:  # the reader of text files has already replaced the words in ``missing``
-        found = mask_missing(found, missing)
-    ids = opened.ids(None) if of_ids is None else None
-    named = of_ids is not None or names_of_objects(ids) is not None
-    if not named and not everything and not transpose:
-        of_ids = _column_of_names(opened, wanted, out)
-    if everything and not transpose:
-        kept, place = separate_id_columns(each_column(found), names, source, named=named)
-        of_ids = of_ids if place is None else wanted[place]
-        if len(kept) < len(names):
-            found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
-            names = [names[m] for m in kept]
-        warn_of_one_hot(found, names, source)
-    if of_ids is not None:
-        ids = opened.ids(of_ids)
-        check_object_names(ids, source, opened.first_line)
-    warn_of_odd_texts(found, names, missing, source, kept=no_missing)
-    unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
-    named_columns = None if unnamed and names == list(range(found.shape[1])) else names
-    return _Labels(found, named_columns, ids, lacks, opened.form)
+    if results and suffix in TABLE_INPUTS and "label" in opened.names:
+        evidence = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
+        exclude = [*_listed(exclude), *evidence] or None
+    return columns, exclude
 
 
 def _titled(opened: Opened, id_column: str | int | None) -> str | int | None:
@@ -380,14 +408,14 @@ def _titled(opened: Opened, id_column: str | int | None) -> str | int | None:
     return None if id_column in (0, "0") and opened.ids(None) is not None else id_column
 
 
-def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None) -> int | None:
+def _column_of_names(opened: Opened, places: list[int], exclude: Columns | None) -> int | None:
     """Return the position of the column that names the objects among those that are not read; None without one.
 
     It is the first column of the file, or one that is called like ids.
     """
-    out = {*wanted, *([] if exclude is None else positions(exclude, opened.names, "exclude"))}
+    clusterings = {*places, *([] if exclude is None else positions(exclude, opened.names, "exclude"))}
     for m, name in enumerate(opened.names):
-        if m in out or not (m == 0 or named_like_ids(name)):
+        if m in clusterings or not (m == 0 or named_like_ids(name)):
             continue
         with suppress(ValueError):  # a column of a kind that cannot be read is no column of names
             if looks_like_ids(opened.ids(m), nearly=m == 0):
@@ -459,12 +487,12 @@ def read_feature_file(
 ) -> FeatureFile:
     """Read features and the names of the objects from a file; parameters and errors are those of `read_features`."""
     suffix = input_kind(path)
-    opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
-    wanted, of_ids = choose_columns(opened.names, columns, exclude, _titled(opened, id_column))
-    X, ids = opened.read(wanted), opened.ids(of_ids)
+    opened = open_file(path, suffix, key, TextOptions(sep, header, missing), features=True)
+    places, of_ids = choose_columns(opened.names, columns, exclude, _titled(opened, id_column))
+    X, ids = opened.read(places), opened.ids(of_ids)
     if of_ids is None and names_of_objects(ids) is None and hasattr(X, "columns"):
         place = None if columns is not None else find_id_column_of_features(X)
-        of_ids = _column_of_names(opened, wanted, exclude) if place is None else wanted[place]
+        of_ids = _column_of_names(opened, places, exclude) if place is None else places[place]
         if place is not None:
             X = X.iloc[:, np.arange(X.shape[1]) != place]
     if of_ids is not None:
@@ -495,15 +523,15 @@ def read_graph(path: Path_, *, key: str = annotated.GRAPH) -> "sparray | spmatri
     paths.file_kind(path, ANNOTATED)
     paths.check_readable(path)
     with needs("anndata", "h5ad"), paths.reading(path):
-        found = annotated.read_graph(path, key)
-    if found is None:
+        graph = annotated.read_graph(path, key)
+    if graph is None:
         instead = "run scanpy.pp.neighbors, or name features by key, such as 'X_pca'"
         raise ValueError(
             f"path {os.fspath(path)!r} has no graph in obsp[{key!r}]; "
             f"{instead if key == annotated.GRAPH else 'name another entry, or a file with a dot in its name'}."
         )
-    check_sparse(found, f"path {os.fspath(path)!r}")
-    return found
+    check_sparse(graph, f"path {os.fspath(path)!r}")
+    return graph
 
 
 def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, header: bool | None = None) -> list[Any]:
@@ -511,7 +539,7 @@ def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, hea
 
     The parameters are those of `read_labels`.
     """
-    return open_file(path, input_kind(path), key, sep=sep, header=header, missing=None).names
+    return open_file(path, input_kind(path), key, TextOptions(sep, header)).names
 
 
 def read_ids(
@@ -533,7 +561,7 @@ def read_ids(
     suffix = input_kind(path)
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return read_npz_ids(path) if suffix == ".npz" else None
-    opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
+    opened = open_file(path, suffix, None, TextOptions(sep, header))
     if (titled := _titled(opened, id_column)) is not None:
         return opened.ids(choose_columns([*opened.names, ""], id_column=titled)[1])
     ids = opened.ids(None)

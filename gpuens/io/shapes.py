@@ -11,10 +11,10 @@ import numpy as np
 
 from gpuens.io import paths
 from gpuens.io.arrays import open_npy, open_zarr
-from gpuens.io.columns import choose_columns
+from gpuens.io.columns import TextOptions, choose_columns
 from gpuens.io.content import PACKED_ENDINGS, input_kind
-from gpuens.io.kinds import ANNOTATED, FOLDERS, TEXT_INPUTS, Path_
 from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header, usual_separator
+from gpuens.io.paths import ANNOTATED, FOLDERS, TEXT_INPUTS, Path_
 from gpuens.labels.shape import LabelShape, sample_blocks
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import FORMS
@@ -48,28 +48,30 @@ def label_shape(
     id_column: Any = None,
     sep: str | None = None,
     header: bool | None = None,
-    **others: Any,
+    **other_options: Any,
 ) -> LabelShape | None:
     """Return the shape of the labels in a file without reading them; None for kinds of files without a header.
 
-    Parameters and errors are those of `gpuens.io.read_labels`. The shape is unknown, too, if ``others`` give the file
-    another form than a row for each object. The number of objects in a text table is an estimate from its first lines.
+    Parameters and errors are those of `gpuens.io.read_labels`. The shape is unknown, too, if ``other_options`` give the
+    file another form than a row for each object. The number of objects in a text table is an estimate from its first
+    lines.
     """
-    if any(others.get(form) for form in OTHER_FORMS):
+    if any(other_options.get(form) for form in OTHER_FORMS):
         return None
     kind = input_kind(path)
     paths.check_readable(path, folder=kind in FOLDERS)
-    check_options(kind, key, sep, header)
+    text = TextOptions(sep, header)
+    check_options(kind, key, text)
     with checks.recorded():  # the reader will repeat the warnings
-        outline = _outline(path, kind, key, sep, header)
+        outline = _outline(path, kind, key, text)
     if outline is None:
         return None
-    chosen, ids = choose_columns(outline.names, columns, exclude, id_column)
-    of_object = sum(outline.label_bytes[m] for m in chosen) + NAME_BYTES * (ids is not None)
+    places, ids = choose_columns(outline.names, columns, exclude, id_column)
+    of_object = sum(outline.label_bytes[m] for m in places) + NAME_BYTES * (ids is not None)
     read_bytes = outline.whole_bytes + round(of_object * outline.n_objects)
-    shape = LabelShape(outline.n_objects, len(chosen), None, None, read_bytes, outline.mapped_bytes)
+    shape = LabelShape(outline.n_objects, len(places), None, None, read_bytes, outline.mapped_bytes)
     array = outline.array
-    return shape if array is None else shape._replace(sample=lambda: _sample(array)[:, chosen])
+    return shape if array is None else shape._replace(sample=lambda: _sample(array)[:, places])
 
 
 def _sample(array: np.memmap) -> np.ndarray:
@@ -91,20 +93,20 @@ def _sample(array: np.memmap) -> np.ndarray:
         return np.concatenate([block(*ends, 0) for ends in sample_blocks(n_objects)]).reshape(-1, n_columns)
 
 
-def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: bool | None) -> Outline | None:
+def _outline(path: Path_, kind: str, key: str | None, text: TextOptions) -> Outline | None:
     if kind in (*ANNOTATED, ".feather"):
         return None
     if kind in TEXT_INPUTS:
         from gpuens.io.text import outline
 
-        found = outline(path, usual_separator(path), sep=sep, header=header)
-        if found is None:
+        sizes = outline(path, usual_separator(path), text)
+        if sizes is None:
             return None
-        names, n_objects, n_bytes, row_names = found
-        whole, of_labels = PANDAS_BYTES + NAME_BYTES * n_objects * row_names, [TEXT_LABEL_BYTES] * len(names)
+        names, n_objects, n_bytes, row_names = sizes
+        table_bytes, of_labels = PANDAS_BYTES + NAME_BYTES * n_objects * row_names, [TEXT_LABEL_BYTES] * len(names)
         if os.fspath(path).lower().endswith(PACKED_ENDINGS):
-            return Outline(names, n_objects, of_labels, whole + n_bytes)
-        return Outline(names, n_objects, of_labels, whole, n_bytes)
+            return Outline(names, n_objects, of_labels, table_bytes + n_bytes)
+        return Outline(names, n_objects, of_labels, table_bytes, n_bytes)
     if kind == ".parquet":
         n_objects, schema, index = parquet_header(path)
         fields = [field for field in schema if field.name not in index]
@@ -114,21 +116,21 @@ def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: b
         )
     if kind == ".npz":
         headers = npz_headers(path)
-        chosen = npz_key(headers, key)
-        if chosen is None:  # each array is a clustering
-            (n_objects,) = {math.prod(each.shape) for each in headers.values()}
-            return Outline(list(headers), n_objects, [each.dtype.itemsize for each in headers.values()])
-        return _of_array(headers[chosen].shape, headers[chosen].dtype)
+        key_read = npz_key(headers, key)
+        if key_read is None:  # each array is a clustering
+            (n_objects,) = {math.prod(array_header.shape) for array_header in headers.values()}
+            return Outline(list(headers), n_objects, [array_header.dtype.itemsize for array_header in headers.values()])
+        return _outline_array(headers[key_read].shape, headers[key_read].dtype)
     if kind == ".zarr":
         array = open_zarr(path)
-        return _of_array(array.shape, array.dtype)
+        return _outline_array(array.shape, array.dtype)
     with paths.reading(path):
         array = open_npy(path)
-    columns = _of_array(array.shape, array.dtype)
+    columns = _outline_array(array.shape, array.dtype)
     return columns._replace(label_bytes=[0] * len(columns.names), mapped_bytes=array.nbytes, array=array)
 
 
-def _of_array(shape: tuple[int, ...], dtype: Any) -> Outline:
+def _outline_array(shape: tuple[int, ...], dtype: Any) -> Outline:
     shape = (*shape, 1) if len(shape) == 1 else shape
     checks.check_label_shape(shape)
     return Outline(list(range(shape[1])), shape[0], [np.dtype(dtype).itemsize] * shape[1])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import UNTITLED, Opened, missing_words
+from gpuens.io.columns import NO_OPTIONS, UNTITLED, Opened, TextOptions, missing_words
 from gpuens.io.content import open_unpacked, unpacked_bytes
 from gpuens.io.formulas import unescaped
 from gpuens.io.layout import DECIMAL_COMMA, FEWEST, Layout, all_differ, counts_columns, find_layout
@@ -40,16 +40,9 @@ class Texts(NamedTuple):
 
 
 def open_text(
-    path: str | os.PathLike[str],
-    usual: str,
-    *,
-    sep: str | None = None,
-    header: bool | None = None,
-    missing: Sequence[str] | None = None,
-    no_missing: Sequence[str] | None = None,
-    features: bool = False,
+    path: str | os.PathLike[str], usual_separator: str, options: TextOptions = NO_OPTIONS, *, features: bool = False
 ) -> Opened:
-    """Open a text table and detect its layout; ``usual`` is the usual separator for the ending of the file name.
+    """Open a text table and detect its layout; ``usual_separator`` is that of the ending of the file name.
 
     Columns of labels are read as Categoricals of integers, floats or strings; features are read as numbers.
 
@@ -59,82 +52,93 @@ def open_text(
         For text that is neither UTF-8 nor UTF-16, NUL bytes, rows of different lengths (with the line's number),
         ambiguous separators or names, and more text than memory.
     """
-    layout = find_layout(path, usual, sep, header)
-    text, n_rows, first = layout.text, layout.n_rows, int(layout.row_names)
-    names = _names_of(layout)
+    layout = find_layout(path, usual_separator, options.sep, options.header)
+    table = _TextTable(path, layout, _names_of(layout), options)
+    read = table.read_features if features else table.read_labels
+    return Opened(table.names, read, table.read_ids, layout.first_line)
 
-    @contextmanager
-    def parsed(positions: list[int], **options: Any) -> Iterator[Any]:
+
+class _TextTable(NamedTuple):
+    """A text table of which single columns are read; they are given by their positions among ``names``."""
+
+    path: str | os.PathLike[str]
+    layout: Layout
+    names: list[Any]
+    options: TextOptions
+
+    def read_labels(self, positions: list[int]) -> Any:
+        """Return a DataFrame of Categoricals."""
         import pandas as pd
 
-        held = len(text) if isinstance(text, bytes) else 0
-        needed = held + n_rows * len(positions) * (8 if features else 4)
-        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
-        with paths.reading(path), io.BytesIO(text) if held else open(path, "rb") as file:
+        # texts are read as strings in pieces, because some versions of pandas convert categories to numbers
+        with self._parse(positions, 4, dtype=object, na_filter=False, chunksize=PIECE) as pieces:
+            columns = _read_texts(pieces, [position + self.layout.row_names for position in positions])
+        names = [self.names[m] for m in positions]
+        if self.layout.guessed:
+            _refuse_names_among_labels(self.path, self.layout, names, columns)
+        unnamed = self.options.header is None and self.layout.names is None
+        if unnamed and len(columns) > 1 and self.layout.n_rows > FEWEST:
+            _warn_of_strange_first(self.path, columns)
+        words = Words(self.options.missing, self.options.no_missing)
+        labels = [_parse_column(*column, words, self.layout, name) for column, name in zip(columns, names, strict=True)]
+        words.warn_of_na(self.path)
+        return pd.DataFrame(dict(enumerate(labels))).set_axis(pd.Index(names, dtype=object), axis=1)
+
+    def read_features(self, positions: list[int]) -> Any:
+        """Return a DataFrame of numbers."""
+        import pandas as pd
+
+        # since pandas 3.1, numbers are exact by default, and the option float_precision causes a warning
+        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+        options: dict[str, Any] = {"low_memory": False, "decimal": self.layout.decimal}
+        if self.options.missing is not None:
+            options["na_values"] = missing_words(self.options.missing)
+        if not exact:
+            options["float_precision"] = "round_trip"
+        with self._parse(positions, 8, **options) as table:
+            columns = table[[position + self.layout.row_names for position in positions]]
+        return columns.set_axis(pd.Index([self.names[m] for m in positions], dtype=object), axis=1)
+
+    def read_ids(self, position: int | None) -> Any:
+        """Return the names of the objects in a column, or the names of the rows (None), as a pandas Index or None."""
+        import pandas as pd
+
+        if position is None and not self.layout.row_names:
+            return None
+        # whole, because a name seldom occurs twice
+        with self._parse([-1 if position is None else position], 4, dtype=object, na_filter=False) as table:
+            texts = table.iloc[:, 0].tolist()
+        index = pd.Index([unescaped(name) if name[:1] == "'" else name for name in texts], dtype=object)
+        if position is None:
+            return with_row_numbers(index)
+        return index.rename(self.names[position] if isinstance(self.names[position], str) else UNTITLED)
+
+    @contextmanager
+    def _parse(self, positions: list[int], field_bytes: int, **options: Any) -> Iterator[Any]:
+        """Yield the columns as pandas' parser returns them; a field takes ``field_bytes`` in memory."""
+        import pandas as pd
+
+        text, layout = self.layout.text, self.layout
+        text_bytes = len(text) if isinstance(text, bytes) else 0
+        needed = text_bytes + layout.n_rows * len(positions) * field_bytes
+        description = f"reading {os.fspath(self.path)!r}"
+        checks.check_memory(needed, device.memory_budget(), description, "read fewer of its columns")
+        with paths.reading(self.path), io.BytesIO(text) if text_bytes else open(self.path, "rb") as file:
             file.seek(layout.begin)
             yield pd.read_csv(
                 file,
                 sep=layout.separator,
                 header=None,
-                usecols=sorted({position + first for position in positions}),
-                nrows=n_rows,
+                usecols=sorted({position + layout.row_names for position in positions}),
+                nrows=layout.n_rows,
                 skip_blank_lines=False,  # a blank line is an object without labels
                 skipinitialspace=layout.separator != " ",
                 **options,
             )
 
-    def texts(positions: list[int]) -> list[Texts]:
-        # texts are read as strings in pieces, because some versions of pandas convert categories to numbers
-        with parsed(positions, dtype=object, na_filter=False, chunksize=PIECE) as pieces:
-            return _read_texts(pieces, [position + first for position in positions])
-
-    def labels(positions: list[int]) -> Any:
-        import pandas as pd
-
-        found = texts(positions)
-        chosen = [names[m] for m in positions]
-        if layout.guessed:
-            _names_or_labels(path, layout, chosen, found)
-        if header is None and layout.names is None and len(found) > 1 and n_rows > FEWEST:
-            _warn_of_strange_first(path, found)
-        words = Words(missing, no_missing)
-        meant = [_parse_column(*column, words, layout, name) for column, name in zip(found, chosen, strict=True)]
-        words.warn_of_na(path)
-        return pd.DataFrame(dict(enumerate(meant))).set_axis(pd.Index(chosen, dtype=object), axis=1)
-
-    def numbers(positions: list[int]) -> Any:
-        import pandas as pd
-
-        # since pandas 3.1, numbers are exact by default, and the option float_precision causes a warning
-        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-        options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
-        if missing is not None:
-            options["na_values"] = missing_words(missing)
-        if not exact:
-            options["float_precision"] = "round_trip"
-        with parsed(positions, **options) as table:
-            found = table[[position + first for position in positions]]
-        return found.set_axis(pd.Index([names[m] for m in positions], dtype=object), axis=1)
-
-    def ids(position: int | None) -> Any:
-        import pandas as pd
-
-        if position is None and not layout.row_names:
-            return None
-        # whole, because a name seldom occurs twice
-        with parsed([-first if position is None else position], dtype=object, na_filter=False) as table:
-            found = table.iloc[:, 0]
-        of_rows = [unescaped(name) if name[:1] == "'" else name for name in found.tolist()]
-        index = pd.Index(of_rows, dtype=object)
-        if position is None:
-            return with_row_numbers(index)
-        return index.rename(names[position] if isinstance(names[position], str) else UNTITLED)
-
-    return Opened(names, numbers if features else labels, ids, layout.first_line)
-
 
 def outline(
-    path: str | os.PathLike[str], usual: str, *, sep: str | None = None, header: bool | None = None
+    path: str | os.PathLike[str], usual_separator: str, options: TextOptions
 ) -> tuple[list[Any], int, int, bool] | None:
     """Return the column names, the estimated numbers of rows and bytes, and whether rows have names, of a text table.
 
@@ -143,13 +147,13 @@ def outline(
     """
     with paths.reading(path), open_unpacked(path) as file:
         text = file.read(BEGINNING)
-    whole = len(text) < BEGINNING
-    n_bytes = len(text) if whole else unpacked_bytes(path)
-    text = text if whole else text[: text.rfind(b"\n") + 1]
+    is_whole = len(text) < BEGINNING
+    n_bytes = len(text) if is_whole else unpacked_bytes(path)
+    text = text if is_whole else text[: text.rfind(b"\n") + 1]
     if n_bytes is None or not text.strip() or text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return None
-    layout = find_layout(path, usual, sep, header, text=text)
-    n_rows = layout.n_rows if whole else round(layout.n_rows / len(text) * n_bytes)
+    layout = find_layout(path, usual_separator, options.sep, options.header, text=text)
+    n_rows = layout.n_rows if is_whole else round(layout.n_rows / len(text) * n_bytes)
     return _names_of(layout), n_rows, n_bytes, layout.row_names
 
 
@@ -167,19 +171,12 @@ class TextLines(NamedTuple):
     words: "Words"
 
 
-def text_lines(
-    path: str | os.PathLike[str],
-    usual: str,
-    *,
-    sep: str | None = None,
-    header: bool | None = None,
-    missing: Sequence[str] | None = None,
-    no_missing: Sequence[str] | None = None,
-) -> TextLines:
+def text_lines(path: str | os.PathLike[str], usual_separator: str, options: TextOptions = NO_OPTIONS) -> TextLines:
     """Open a text table as `open_text` does, and return its lines, which are read one after the other."""
     import pandas as pd
 
-    layout, words = find_layout(path, usual, sep, header), Words(missing, no_missing)
+    layout = find_layout(path, usual_separator, options.sep, options.header)
+    words = Words(options.missing, options.no_missing)
     needed = len(layout.text) + 8 * layout.n_rows * layout.n_fields
     checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as npy")
     names = _names_of(layout)
@@ -192,7 +189,9 @@ def text_lines(
                 fields = [field.strip() for field in next(reader)][: layout.n_fields]
             labels = fields[int(layout.row_names) :]
             if layout.guessed and any(map(operator.eq, names, labels)):
-                _names_or_labels(path, layout, names, [Texts([label], np.zeros(1, np.int32)) for label in labels])
+                _refuse_names_among_labels(
+                    path, layout, names, [Texts([label], np.zeros(1, np.int32)) for label in labels]
+                )
             yield fields
 
     def parse(fields: list[str], name: Any) -> Any:
@@ -209,14 +208,17 @@ def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:
     """
     import pandas as pd
 
-    known: list[dict[str, int]] = [{} for _ in columns]
+    numbers_of_texts: list[dict[str, int]] = [{} for _ in columns]
     codes: list[list[np.ndarray]] = [[] for _ in columns]
     for piece in pieces:
-        for numbers, found, column in zip(known, codes, columns, strict=True):
-            of_piece, distinct = pd.factorize(piece[column].to_numpy(dtype=object))
+        for numbers, column_codes, column in zip(numbers_of_texts, codes, columns, strict=True):
+            piece_codes, distinct = pd.factorize(piece[column].to_numpy(dtype=object))
             places = [numbers.setdefault(str(text), len(numbers)) for text in distinct]
-            found.append(np.array(places, dtype=np.int32)[of_piece])
-    return [Texts(list(numbers), np.concatenate(found)) for numbers, found in zip(known, codes, strict=True)]
+            column_codes.append(np.array(places, dtype=np.int32)[piece_codes])
+    return [
+        Texts(list(numbers), np.concatenate(column_codes))
+        for numbers, column_codes in zip(numbers_of_texts, codes, strict=True)
+    ]
 
 
 # --- labels in the fields ---------------------------------------------------------------------------------------------
@@ -227,8 +229,10 @@ class Words:
 
     def __init__(self, missing: Sequence[str] | None, no_missing: Sequence[str] | None) -> None:
         named, self.labels = set(missing_words(missing)), set(missing_words(no_missing))
-        if both := named & self.labels:
-            raise ValueError(f"missing and no_missing both have {min(both)!r}; leave it out of one (--no-missing).")
+        if contradictory := named & self.labels:
+            raise ValueError(
+                f"missing and no_missing both have {min(contradictory)!r}; leave it out of one (--no-missing)."
+            )
         self.are_given = missing is not None
         self.missing = ({"", *NA_WORDS} - self.labels) | named
         self._unnamed = set(NA_WORDS) - named
@@ -265,40 +269,42 @@ def _parse_column(
 
     texts = [text.strip() for text in distinct]
     absent = {text for text in texts if text in words.missing or unescaped(text) in words.missing}
-    known = [text for text in texts if text not in absent]
+    labels = [text for text in texts if text not in absent]
     if layout.decimal == ",":
-        known = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in known]
-    strange = [text for text in known if not is_number(text)]
+        labels = [text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text for text in labels]
+    strange = [text for text in labels if not is_number(text)]
     values: list[Any]
     if not strange:
-        values = [int(text) if WHOLE.fullmatch(text) else float(text) for text in known]
+        values = [int(text) if WHOLE.fullmatch(text) else float(text) for text in labels]
         if any(isinstance(value, float) for value in values):
             values = list(map(float, values))
     else:
-        suspects = [text for text in known if text.lower() in LOOKS_MISSING and text not in words.labels]
-        if not words.are_given and suspects and len(strange) < len(known) and set(strange) <= set(suspects):
+        suspects = [text for text in labels if text.lower() in LOOKS_MISSING and text not in words.labels]
+        if not words.are_given and suspects and len(strange) < len(labels) and set(strange) <= set(suspects):
             raise ValueError(
                 f"labels of clustering {name!r} are numbers except {suspects[0]!r}; say missing={suspects!r} "
                 f"(--missing {','.join(suspects)!r}) if this means missing, or missing=[] if it is a cluster."
             )
-        values = [unescaped(text) for text in known]
-        values = values if len(set(values)) == len(set(known)) else list(known)
+        values = [unescaped(text) for text in labels]
+        values = values if len(set(values)) == len(set(labels)) else list(labels)
     counts = np.bincount(codes, minlength=len(texts))
     for text, n_fields in zip(texts, counts.tolist(), strict=True):
         if text in absent and (strange or not is_number(text)):  # nan among numbers is no surprise
             words.count(text, n_fields, name)
     places: dict[Any, int] = {}
     code_of = np.full(len(texts), checks.MISSING)
-    found = iter(values)
+    next_values = iter(values)
     for code, text in enumerate(texts):
         if text not in absent:
-            value = next(found)
+            value = next(next_values)
             if value == value:  # this is false only for NaN, which is a missing label
                 code_of[code] = places.setdefault(value, len(places))
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
-def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
+def _refuse_names_among_labels(
+    path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]
+) -> None:
     """Raise an error if a field of the first line also occurs below it in its column.
 
     Then it is unclear whether the first line holds names of columns or labels.

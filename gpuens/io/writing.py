@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
+from gpuens.io.paths import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import index_of_names, names_of_objects
@@ -67,7 +67,7 @@ def write_labels(
     suffix = paths.file_kind(path, OUTPUTS)
     if isinstance(labels, Ensemble) and names is None and all(isinstance(name, str) for name in labels.names):
         names = labels.names
-    table: Any = _of_values(labels) if values and suffix in (*TABLES, *ANNOTATED) else _of_numbers(labels)
+    table: Any = _labels_as_values(labels) if values and suffix in (*TABLES, *ANNOTATED) else _labels_as_numbers(labels)
     if names is None:
         names = ["label"] if table.ndim == 1 else [f"clustering_{m}" for m in range(table.shape[1])]
     matrix = table.reshape(len(table), -1) if table.ndim == 1 else table
@@ -91,28 +91,28 @@ def write_labels(
         if suffix == ".npy":
             np.save(_Stream(file), table, allow_pickle=False)
         elif suffix == ".npz":
-            named: dict[str, Any] = {} if ids is None else {IDS: _plain(ids)}
+            named: dict[str, Any] = {} if ids is None else {IDS: _as_plain_array(ids)}
             np.savez(file, labels=table, **named, **beside)
         else:
             _write_table(file, suffix, matrix, names, ids, beside)
 
 
-def _of_numbers(labels: Any) -> np.ndarray:
+def _labels_as_numbers(labels: Any) -> np.ndarray:
     """Return labels as an array of integers or strings; of an ensemble, the cluster numbers with -1 for missing."""
     if isinstance(labels, Ensemble):
         # the smallest signed integer type that can hold every label code and -1
         return labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
-    found: np.ndarray = to_host(as_pandas(labels))
-    if found.ndim not in (1, 2) or 0 in found.shape:
-        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {found.shape}.")
-    if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
-        found = found.astype(str)
-    if found.dtype.kind not in "iubU":
-        raise TypeError(f"labels must be integers or strings to be written, but have dtype {found.dtype}.")
-    return found
+    array: np.ndarray = to_host(as_pandas(labels))
+    if array.ndim not in (1, 2) or 0 in array.shape:
+        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {array.shape}.")
+    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.ravel()):
+        array = array.astype(str)
+    if array.dtype.kind not in "iubU":
+        raise TypeError(f"labels must be integers or strings to be written, but have dtype {array.dtype}.")
+    return array
 
 
-def _of_values(labels: Any) -> Any:
+def _labels_as_values(labels: Any) -> Any:
     """Return the label values of an ensemble as a DataFrame of categories without row names.
 
     Label values of several types become texts, as a column of a file has one type.
@@ -121,10 +121,10 @@ def _of_values(labels: Any) -> Any:
         raise TypeError(f"values=True writes the label values of an Ensemble, not of {type(labels).__name__}.")
     frame = labels.to_frame().reset_index(drop=True)
     columns = [frame.iloc[:, m] for m in range(frame.shape[1])]
-    return type(frame)(dict(enumerate(map(_of_one_type, columns)))).set_axis(frame.columns, axis=1)
+    return type(frame)(dict(enumerate(map(_as_one_type, columns)))).set_axis(frame.columns, axis=1)
 
 
-def _of_one_type(column: Any) -> Any:
+def _as_one_type(column: Any) -> Any:
     """Return a column of categories, as texts if its categories are of several types."""
     values = column.cat.categories.tolist()
     if len(set(map(type, values))) < 2:
@@ -157,10 +157,10 @@ def _index_of_ids(ids: Any) -> Any:
     return texts
 
 
-def _plain(ids: Any) -> np.ndarray:
+def _as_plain_array(ids: Any) -> np.ndarray:
     """Convert the names of objects to an array of numbers or texts, which an npz file can hold without pickling."""
-    found = np.asarray(ids)
-    return found if found.dtype.kind in "iufb" else found.astype(str)
+    array = np.asarray(ids)
+    return array if array.dtype.kind in "iufb" else array.astype(str)
 
 
 class _Stream:

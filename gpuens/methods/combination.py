@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from gpuens.methods.base import Method, resolved_part
+from gpuens.methods.base import Method
+from gpuens.methods.parts import resolved_part
 from gpuens.similarity import SIMILARITIES
 from gpuens.similarity.base import Measure
 

@@ -101,9 +101,9 @@ def foresee(estimator: Any, shape: LabelShape, *, features: bool = False, proces
     >>> print(foresee(ge.LWGP(12), LabelShape(20_000_000, 30)))
     3.9 GB
     """
-    if estimator.lacks is not None:
-        return Forecast(None, estimator.lacks)
-    parts = estimator._checked()
+    if (reason := estimator.parts().lacks) is not None:
+        return Forecast(None, reason)
+    parts = estimator.checked_parts()
     if parts.needs_features and not features:
         return Forecast(None, "needs features of the objects.")
     if devices.resolve(estimator.device) == "cuda":
@@ -151,16 +151,16 @@ def refuse_beyond_memory(
     features, process
         As in `foresee`.
     """
-    found, budget = foresee(estimator, shape, features=features, process=process), devices.memory_budget()
-    if found.memory is not None and found.reading <= budget < found.needed:
+    forecast, budget = foresee(estimator, shape, features=features, process=process), devices.memory_budget()
+    if forecast.memory is not None and forecast.reading <= budget < forecast.needed:
         sampled = shape.with_rows_of_sample()
         if sampled is None:
             return
-        shape, found = sampled, foresee(estimator, sampled, features=features, process=process)
-    if found.memory is not None and found.needed > budget:
+        shape, forecast = sampled, foresee(estimator, sampled, features=features, process=process)
+    if forecast.memory is not None and forecast.needed > budget:
         among = "" if shape.n_rows is None else f" with about {shape.n_rows:,} distinct label rows"
         advice = _advice(estimator, shape, remedies, features)
-        checks.check_memory(found.memory, budget, f"{name} of {shape}{among}", advice)
+        checks.check_memory(forecast.memory, budget, f"{name} of {shape}{among}", advice)
 
 
 def refuse_array(estimator: Any, labels: Any) -> None:
@@ -176,7 +176,7 @@ def refuse_array(estimator: Any, labels: Any) -> None:
 
 
 def _advice(estimator: Any, shape: LabelShape, remedies: Mapping[str, str], features: bool) -> str:
-    if "scheduler" in remedies and estimator.learns_by_sums:
+    if "scheduler" in remedies and estimator.parts().learns_by_sums:
         return remedies["scheduler"]
     if "reduction" in remedies and "reduction" in estimator.get_params():
         sampled = foresee(clone(estimator).set_params(reduction=SAMPLE), shape, features=features)
@@ -195,8 +195,8 @@ def _working_bytes(parts: Any, rows: Rows, k: int) -> int:
     Of several methods, those beyond the budget are not run, unless all are.
     """
     needed = []
-    for one in [one for _, one in getattr(parts.partitioner, "candidates", ())] or [parts]:
-        with checks.memory_asked() as asked:
-            one.ask_memory(rows, k)
-        needed.append(max(asked, default=0))
-    return max((each for each in needed if each <= devices.memory_budget()), default=min(needed))
+    for part in [part for _, part in getattr(parts.partitioner, "candidates", ())] or [parts]:
+        with checks.memory_asked() as n_bytes:
+            part.ask_memory(rows, k)
+        needed.append(max(n_bytes, default=0))
+    return max((total for total in needed if total <= devices.memory_budget()), default=min(needed))

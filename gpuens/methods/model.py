@@ -36,7 +36,7 @@ from gpuens.runtime.device import Array
 FORMAT, VERSION = "gpuens model", 1
 ENDINGS = (".npz",)
 LABELS = (int, bool, str)  # types of label values that can be stored as JSON
-HELD = ("rows", "counts", "labels")
+ARRAYS_OF_ROWS = ("rows", "counts", "labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +67,9 @@ class Model:
     versions: dict[str, str]
     missing: str
     numbering: Ensemble
-    known: Rows | None  # the distinct rows of the fit, in lexicographic order
-    labels: np.ndarray | None  # labels of the known rows
-    counted: bool  # whether the known rows and their counts cover all objects of the fit
+    rows: Rows | None  # the distinct rows of the fit, in lexicographic order
+    labels: np.ndarray | None  # labels of the rows
+    covers_all: bool  # whether the rows and their counts cover all objects of the fit
     rule: Rule
     device: str = "auto"
     unit: int = 1  # weight of a count of 1
@@ -80,7 +80,7 @@ class Model:
 
     @property
     def n_objects(self) -> int | None:
-        return self.known.n_objects * self.unit if self.counted and self.known is not None else None
+        return self.rows.n_objects * self.unit if self.covers_all and self.rows is not None else None
 
     def predict(self, X: Any) -> Array:
         """Return the labels (n_objects,), int64, of new objects; the estimator's `predict` returns the same labels.
@@ -97,9 +97,9 @@ class Model:
         ValueError
             For other clusterings than those of the fit, and for objects without a label known from the fit.
         """
-        given = self._known(X)
-        groups = self._groups(given)
-        return devices.give_back(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
+        ensemble = self._encode_all(X)
+        groups = self._groups(ensemble)
+        return devices.give_back(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], ensemble.device_kind)
 
     def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects:
         """Return the labels of new objects, and the evidence for these labels (`gpuens.evidence.NewObjects`).
@@ -119,23 +119,23 @@ class Model:
         """
         if (why := self.lacks_evidence()) is not None:
             raise TypeError(why)
-        groups = self._groups(self._known(X))
-        rows, labels = self.known, self.labels
+        groups = self._groups(self._encode_all(X))
+        rows, labels = self.rows, self.labels
         assert rows is not None
         assert labels is not None
-        found = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing, unit=self.unit)
-        return found.describe_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
+        evidence = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing, unit=self.unit)
+        return evidence.describe_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
 
     def lacks_evidence(self) -> str | None:
         """Return the reason why the model has no evidence for new objects, or None if it has evidence."""
-        if self.counted:
+        if self.covers_all:
             return None
         return (
             "evidence needs the label rows of all objects, which the model of a fit in chunks, with a graph, or with "
             "fractions as weights, does not hold; fit labels in memory, with whole numbers as weights."
         )
 
-    def given(self, X: Any) -> tuple[Ensemble, np.ndarray]:
+    def encode(self, X: Any) -> tuple[Ensemble, np.ndarray]:
         """Return the labels of new objects in the numbering of the fit, and a mask (n_objects,).
 
         The mask is true for objects with at least one label that occurred in the fit.
@@ -157,39 +157,39 @@ class Model:
             "missing": self.missing,
             "columns": self.columns,
             "categories": [
-                _plain(own, name) for own, name in zip(self.numbering.categories, self.columns, strict=True)
+                _json_values(values, name) for values, name in zip(self.numbering.categories, self.columns, strict=True)
             ],
-            "counted": self.counted,
+            "counted": self.covers_all,
             "unit": self.unit,
             "rule": writing.rule(self.rule),
         }
-        held: dict[str, Any] = {} if self.known is None else _arrays_of(self.known, self.labels)
-        held |= {f"rule_{number}": values for number, values in enumerate(writing.arrays)}
+        arrays: dict[str, Any] = {} if self.rows is None else _arrays_of(self.rows, self.labels)
+        arrays |= {f"rule_{number}": values for number, values in enumerate(writing.arrays)}
         text = np.frombuffer(atomic.encoded(described), dtype=np.uint8)
         with atomic.replacing(path) as file:
-            np.savez_compressed(file, model=text, **held)
+            np.savez_compressed(file, model=text, **arrays)
 
-    def _known(self, X: Any) -> Ensemble:
+    def _encode_all(self, X: Any) -> Ensemble:
         """Return the labels of new objects in the numbering of the fit.
 
         Raise an error if no label of an object occurred in the fit.
         """
-        found, known = self.given(X)
-        if not known.all():
+        ensemble, labelled = self.encode(X)
+        if not labelled.all():
             raise ValueError(
-                f"X has {np.count_nonzero(~known)} object(s) without a label that the model knows, the first is object "
-                f"{int(known.argmin())}; leave them out."
+                f"X has {np.count_nonzero(~labelled)} object(s) without a label that the model knows, the first is "
+                f"object {int(labelled.argmin())}; leave them out."
             )
-        return found
+        return ensemble
 
-    def _groups(self, given: Ensemble) -> Reduction:
-        return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
+    def _groups(self, ensemble: Ensemble) -> Reduction:
+        return core_groups(Rows(ensemble, device=devices.resolve(self.device, ensemble.device_kind)))
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
         """Return the consensus labels of rows; rows that occurred in the fit keep their labels."""
-        if self.known is None or self.labels is None:
+        if self.rows is None or self.labels is None:
             return self.rule(rows)
-        places = devices.to_host(find_rows(rows.codes, self.known.ensemble.codes_on(rows.device), device=rows.device))
+        places = devices.to_host(find_rows(rows.codes, self.rows.ensemble.codes_on(rows.device), device=rows.device))
         labels: np.ndarray = self.labels[places]
         if len(unknown := np.flatnonzero(places < 0)):
             labels[unknown] = self.rule(rows.take(unknown))
@@ -242,7 +242,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
         described = _described(archive)
     refuse_foreign(path, described)
     with paths.reading(path), Archive(path) as archive:
-        return _read(archive, described, device, where)
+        return _model_from(archive, described, device, where)
 
 
 def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> None:
@@ -262,32 +262,33 @@ def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> N
 
 def model_of(estimator: Any) -> Model:
     """Return the `Model` of an estimator that was fitted to labels."""
-    reduction = estimator.reduction_
+    fit = estimator.fit_
+    reduction = fit.reduction
     numbering = reduction.ensemble.take(np.arange(0))
-    known, counted, labels, unit = None, False, None, estimator._whole_unit
-    if estimator._partition.labels is not None and reduction.rows_decide:
-        chunked = devices.chunked(estimator.labels_)
-        counted = reduction.covers_all or not chunked
+    rows, covers_all, labels, unit = None, False, None, fit.whole_unit
+    if fit.partition.labels is not None and reduction.rows_decide:
+        chunked = devices.chunked(fit.clusters)
+        covers_all = reduction.covers_all or not chunked
         if not chunked:
-            known = reduction.groups().rows
+            rows = reduction.groups().rows
         else:  # the numbers of objects of these rows are not known
-            known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
-            counted = counted and reduction.distinct is None
-        labels = estimator._labels_of(known)
-        counted = counted and unit is not None  # multiples of fractions are no objects
+            rows = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
+            covers_all = covers_all and reduction.distinct is None
+        labels = fit.labels_of(rows)
+        covers_all = covers_all and unit is not None  # multiples of fractions are no objects
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
         type(estimator).__name__,
         parameters,
         estimator.n_clusters_,
         record.surroundings()["versions"],
-        str(getattr(estimator, "missing", "zero")),
+        fit.missing,
         numbering,
-        known,
+        rows,
         labels,
-        counted,
-        estimator._rule(),
-        unit=unit if counted else 1,
+        covers_all,
+        fit.rule,
+        unit=unit if covers_all else 1,
     )
 
 
@@ -298,32 +299,32 @@ def _described(archive: Archive) -> dict[str, Any]:
     if "model" not in archive.names:
         return {}
     text = archive.read("model")
-    found = json.loads(text.tobytes()) if text.dtype == np.uint8 else {}
-    return found if isinstance(found, dict) else {}
+    described = json.loads(text.tobytes()) if text.dtype == np.uint8 else {}
+    return described if isinstance(described, dict) else {}
 
 
-def _arrays_of(known: Rows, labels: Any) -> dict[str, np.ndarray]:
-    return dict(zip(HELD, (known.ensemble.codes, known.counts, devices.to_host(labels)), strict=True))
+def _arrays_of(rows: Rows, labels: Any) -> dict[str, np.ndarray]:
+    return dict(zip(ARRAYS_OF_ROWS, (rows.ensemble.codes, rows.counts, devices.to_host(labels)), strict=True))
 
 
-def _read(archive: Archive, described: dict[str, Any], device: str, where: str) -> Model:
+def _model_from(archive: Archive, described: dict[str, Any], device: str, where: str) -> Model:
     names = [name if isinstance(name, str) else int(name) for name in described["columns"]]
-    categories = [_categories(own) for own in described["categories"]]
+    categories = [_categories(values) for values in described["categories"]]
     if len(names) != len(categories) or not all(map(len, categories)):
         raise ValueError("the clusterings have other names than labels.")
     largest = max(map(len, categories))
     numbering = Ensemble.of_codes(np.empty((0, len(names)), codes_dtype(largest), order="F"), categories, names)
     n_arrays = sum(name.startswith("rule_") for name in archive.names)
     reading = Reading([archive.read(f"rule_{number}") for number in range(n_arrays)], numbering, where)
-    known, labels, k = None, None, checks.check_integer(described["n_clusters"], "n_clusters", minimum=1)
+    rows, labels, k = None, None, checks.check_integer(described["n_clusters"], "n_clusters", minimum=1)
     if "rows" in archive.names:
-        codes, counts, labels = (archive.read(name) for name in HELD)
+        codes, counts, labels = (archive.read(name) for name in ARRAYS_OF_ROWS)
         if codes.ndim != 2 or codes.shape[1] != len(names) or not counts.shape == labels.shape == codes.shape[:1]:
             raise ValueError("rows, counts and labels have other shapes than (G, M), (G,) and (G,).")
         in_use = np.unique(labels)
         if labels.dtype != np.int64 or not (len(in_use) == k and in_use[0] == 0 and in_use[-1] == k - 1):
             raise ValueError(f"the labels of rows are not 0 … {k - 1}, each in use.")
-        known = reading.rows(codes, counts)
+        rows = reading.rows(codes, counts)
         if not _ascend(codes):
             raise ValueError("the rows are not in lexicographic order, in which they are looked up.")
     return Model(
@@ -333,9 +334,9 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
         dict(described["versions"]),
         checks.check_choice(described["missing"], "missing", CONVENTIONS),
         numbering,
-        known,
+        rows,
         labels,
-        bool(described["counted"]) and known is not None,
+        bool(described["counted"]) and rows is not None,
         reading.labelling(described["rule"], k),
         device,
         checks.check_integer(described.get("unit", 1), "unit", minimum=1),
@@ -349,7 +350,7 @@ def _ascend(codes: np.ndarray) -> bool:
     return bool((np.take_along_axis(before, first, 1) < np.take_along_axis(after, first, 1)).all())
 
 
-def _plain(categories: np.ndarray, name: Any) -> list[Any]:
+def _json_values(categories: np.ndarray, name: Any) -> list[Any]:
     """Return the label values of a clustering as a list that JSON can store.
 
     Raise an error if a value is neither a whole number nor a text.

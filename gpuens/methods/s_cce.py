@@ -30,7 +30,7 @@ class SCCE(Seeded):
     threshold : float in [0, 1], optional
         Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: the weight of each clustering in the coupling, such as its known quality; equal by default.
+        λ: the weight of each clustering in the coupling, such as its defined quality; equal by default.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
@@ -83,9 +83,9 @@ class CoupledAndNear(Measure):
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Similarity:
         coupled = Coupled(self.weights)(rows)
-        near = Neighborhoods(rows, coupled, self.threshold)
+        neighborhoods = Neighborhoods(rows, coupled, self.threshold)
         mu = consistency(rows) if self.mu is None else float(self.mu)
-        similarity = mu * coupled + (1.0 - mu) * near
+        similarity = mu * coupled + (1.0 - mu) * neighborhoods
         similarity.results["mu"] = mu
         return similarity
 
@@ -97,5 +97,5 @@ def consistency(rows: Rows) -> float:
     """
     scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
-    known = pairs[~np.isnan(pairs)]
-    return max(0.0, float(known.mean())) if known.size else 0.0
+    defined = pairs[~np.isnan(pairs)]
+    return max(0.0, float(defined.mean())) if defined.size else 0.0

@@ -1,12 +1,13 @@
 """SCEC: soft correspondence between the clusters of all clusterings and those of the consensus."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
-from gpuens.methods.base import Seeded, refuse_features, refuse_graph
+from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, SoftCorrespondence
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
@@ -130,10 +131,10 @@ class SCEC(Seeded):
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide)
             return self
-        parts = self._checked()
-        refuse_features(parts, features, "SCEC")
+        parts = self.checked_parts()
+        parts.refuse_features(features, "SCEC")
         if graph is not None:
-            refuse_graph(parts, "SCEC", X, sample_weight)
+            parts.refuse_graph("SCEC", X, sample_weight)
         if parts.reduction is not None:
             raise ValueError(
                 f"reduction={checks.shown(parts.reduction)} needs rows of labels, which soft clusterings do not have; "
@@ -151,7 +152,7 @@ class SCEC(Seeded):
             rows = Rows.of(ensemble, counts, device)
             return Reduction(rows, rows.xp.arange(len(counts)))
 
-        self._fit(parts, ensemble, reduce)
+        self.fit_reduced(parts, ensemble, reduce, partial(self.learn, parts))
         return self
 
     def _parts(self) -> tuple[None, Partitioner]:

@@ -1,5 +1,6 @@
 """Spatial: domains of objects with neighbours, by any method that reads shares of labels."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,8 +9,10 @@ from gpuens.evidence.joins import Joins, count_joins
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.methods.base import Method, Parts, Seeded
+from gpuens.methods.base import Method, Seeded
+from gpuens.methods.fit import Fit, Learned
 from gpuens.methods.lopsided import warn_of_lopsided
+from gpuens.methods.parts import Parts
 from gpuens.methods.registered import REGISTRY
 from gpuens.neighbors.domains import find_domains, groups_with_labels, profile_rule, warn_of_lost_classes
 from gpuens.neighbors.regions import default_n_regions
@@ -18,7 +21,6 @@ from gpuens.partition.base import Partition, Partitioner
 from gpuens.reduction import Reduction, core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.device import Array
 from gpuens.runtime.options import named
 
 METHOD = "qmi"  # k-means of the regions' mean label rows; bench/results/neighbors.md has the evidence
@@ -34,8 +36,15 @@ class Domains:
     smoothed_labels_: Any
     regions_: np.ndarray
     graph_: Graph | None
-    _memberships: np.ndarray | None
     _joins: Joins | None
+
+
+class RefinedParts(Parts):
+    """The parts of a method whose classes are refined by neighbours."""
+
+    @property
+    def gives_membership(self) -> bool:
+        return True
 
 
 class Spatial(Domains, Seeded):
@@ -141,10 +150,14 @@ class Spatial(Domains, Seeded):
         return method
 
     def _parts(self) -> tuple[Any, Any]:
-        return self._method()._resolved_parts()
+        return self._method().parts()[:2]
 
-    def _checked(self) -> Parts:
-        parts = super()._checked()
+    def parts(self) -> Parts:
+        parts = super().parts()
+        return RefinedParts(*parts) if self.refine else parts
+
+    def checked_parts(self) -> Parts:
+        parts = super().checked_parts()
         checks.check_integer(self.steps, "steps", minimum=0, maximum=MOST_STEPS)
         if self.regions != "auto" and self.regions is not None:
             checks.check_integer(self.regions, "regions", minimum=1)
@@ -195,35 +208,22 @@ class Spatial(Domains, Seeded):
         if features is not None or sample_weight is not None:
             what = "features" if features is not None else "sample_weight"
             raise TypeError(f"{what} were given, but Spatial uses labels and neighbours alone; leave {what} out.")
-        parts = self._checked()
+        parts = self.checked_parts()
         if devices.chunked(X):
             X = self._in_memory(X)
         ensemble = self._ensemble_of(X, wide)
         neighbors = graph_of(ensemble.n_objects, ensemble.index, graph, coordinates, groups)
-        self._memberships, self._joins = None, None
+        self._joins = None
         if neighbors is None or not neighbors.n_edges or self._ignores_neighbors:
-            self._fit(parts, ensemble, lambda device: core_groups(Rows(ensemble, device=device)))
+            reduce = lambda device: core_groups(Rows(ensemble, device=device))  # noqa: E731
+            self.fit_reduced(parts, ensemble, reduce, partial(self.learn, parts))
         else:
             kind = ensemble.device_kind
             distinct = core_groups(Rows(ensemble, device=devices.resolve(self.device, kind)))
-
-            def work() -> None:
-                self._find(parts, distinct, neighbors, kind)
-
-            self._within_memory(work, ensemble.n_objects, ensemble.n_clusterings)
-            self._note_names(ensemble)
-        self._keep({"graph": neighbors})
+            work = partial(self._fit_domains, parts, distinct, neighbors, kind)
+            self.take_fit(self.within_memory(work, ensemble.n_objects, ensemble.n_clusterings), ensemble)
+        self.add_results({"graph": neighbors})
         return self
-
-    @property
-    def gives_membership(self) -> bool:
-        return bool(self.refine) and getattr(self, "_memberships", True) is not None  # None: fitted without edges
-
-    @property
-    def membership_(self) -> Array:
-        if getattr(self, "_memberships", None) is None:
-            raise AttributeError("this Spatial has no membership_; fit it with neighbours and refine=True.")
-        return devices.give_back(self._memberships, devices.home_of(self.labels_))
 
     def _in_memory(self, labels: Any) -> Any:
         """Return labels in chunks as an array; refuse them if their shares would have to be in memory, too."""
@@ -257,15 +257,14 @@ class Spatial(Domains, Seeded):
             wanted = int(self.regions)
         return min(wanted + graph.n_components - 1, graph.n_objects)
 
-    def _find(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> None:
-        """Find the domains of the objects of core groups, and store the results; ``kind`` is the memory of labels."""
-        self._forget()
+    def _fit_domains(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> Fit:
+        """Return the fit of domains to the objects of core groups; ``kind`` is the memory of labels."""
         results: dict[str, Any] = {}
         rows = distinct.rows
         similarity = None if parts.similarity is None else parts.similarity(rows, None)
 
         def partition(shares: Rows) -> Partition:
-            k, suggestion = self._number(parts.partitioner, shares)
+            k, suggestion = self._resolve_n_clusters(parts.partitioner, shares)
             results.update(suggestion)
             partitioner = parts.partitioner.at_most() if suggestion else parts.partitioner
             partitioner.refuse_too_many(shares, k or 1, "labels" if similarity is None else similarity.kind)
@@ -278,25 +277,26 @@ class Spatial(Domains, Seeded):
         with checks.recorded():  # warnings about a consensus that the user never sees
             alone = parts.partitioner(similarity, rows, min(k, len(rows)))
         warn_of_lost_classes(devices.to_host(alone.labels)[devices.to_host(distinct.row_of)], domains.labels, graph)
-        self.reduction_, of_pairs = groups_with_labels(distinct, domains.labels, k)
-        numbers, labels = self.reduction_.by_size(of_pairs, k)
-        self.labels_, self.n_clusters_ = devices.give_back(labels, kind), k
-        self._partition = Partition(numbers[of_pairs], k)
-        self._partition.rule = profile_rule(self.reduction_.rows, self._partition.labels, k)
-        self._objects, self._evidence = None, None
+        reduction, row_labels = groups_with_labels(distinct, domains.labels, k)
+        numbers, labels = reduction.by_size(row_labels, k)
+        row_labels = numbers[row_labels]
+        rule = profile_rule(reduction.rows, row_labels, k)
+        fit = self.fit_of(parts, reduction, Learned(Partition(row_labels, k, rule), None, results))
+        fit.clusters = devices.give_back(labels, kind)
         if domains.refinement is not None:
-            self._memberships = domains.refinement.membership[:, np.argsort(numbers)]
+            fit.membership_of_objects = domains.refinement.membership[:, np.argsort(numbers)]
             results["potts"] = domains.refinement.beta
             results["effective_members"] = domains.refinement.tau * rows.n_clusterings
         if domains.regions is not None:
             results["regions"] = domains.regions
         numbers = np.append(numbers, np.arange(k, int(domains.smoothed.max()) + 1))
-        self._keep(results | {"smoothed_labels": devices.give_back(numbers[domains.smoothed], kind)})
-        warn_of_lopsided(self.reduction_.rows, self._partition, lambda: "compare the method without graph")
+        results["smoothed_labels"] = devices.give_back(numbers[domains.smoothed], kind)
+        warn_of_lopsided(reduction.rows, fit.partition, lambda: "compare the method without graph")
+        return fit
 
-    def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
+    def _resolve_n_clusters(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
         """Return the number of clusters; if none was given, the one suggested by the prevailing labels of regions."""
-        return super()._number(partitioner, rows if rows.of_labels else rows.hardened())
+        return super()._resolve_n_clusters(partitioner, rows if rows.of_labels else rows.hardened())
 
 
 def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: Any) -> Graph | None:
@@ -321,6 +321,6 @@ def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: A
 def _reads_shares(kind: type[Method]) -> bool:
     """Return whether the partitioner of a method reads shares."""
     try:
-        return kind()._resolved_parts()[1].takes_shares
+        return kind().parts().partitioner.takes_shares
     except TypeError:  # a method of another package whose parameters have no defaults
         return False

@@ -74,22 +74,22 @@ class Reading:
         ``dims`` has a letter for each dimension, or 1 for the size 1. ``sizes`` are the sizes of the letters that are
         already known.
         """
-        found: np.ndarray = self.arrays[number]
+        array: np.ndarray = self.arrays[number]
         if (
-            not np.issubdtype(found.dtype, dtype)
-            or not found.dtype.isnative
-            or found.ndim != len(dims)
-            or not found.size
+            not np.issubdtype(array.dtype, dtype)
+            or not array.dtype.isnative
+            or array.ndim != len(dims)
+            or not array.size
         ):
             raise ValueError(
-                f"array {number} has shape {found.shape} and dtype {found.dtype}, but must have {len(dims)} "
+                f"array {number} has shape {array.shape} and dtype {array.dtype}, but must have {len(dims)} "
                 f"dimension(s) of {dtype.__name__}."
             )
-        for dim, size in zip(dims, found.shape, strict=True):
+        for dim, size in zip(dims, array.shape, strict=True):
             expected = 1 if dim == "1" else sizes.setdefault(dim, size)
             if expected != size:
-                raise ValueError(f"array {number} has shape {found.shape}, but {dim} is {expected}.")
-        return found
+                raise ValueError(f"array {number} has shape {array.shape}, but {dim} is {expected}.")
+        return array
 
     def sizes(self) -> dict[str, int]:
         return {"c": self.numbering.n_clusters, "m": self.numbering.n_clusterings}
@@ -116,8 +116,8 @@ class Reading:
         numbering = self.numbering
         sizes = np.diff(numbering.offsets)
         missing = np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1
-        there = codes.dtype == codes_dtype(int(sizes.max())) and ((codes < sizes) | (codes == missing)).all()
-        if not there:
+        numbers_clusters = codes.dtype == codes_dtype(int(sizes.max())) and ((codes < sizes) | (codes == missing)).all()
+        if not numbers_clusters:
             raise ValueError("a row has an unknown cluster.")
         if counts.dtype != np.int64 or (counts < 1).any() or counts.sum(dtype=np.float64) >= 2.0**63:
             raise ValueError("a row has an impossible number of objects.")
@@ -137,39 +137,39 @@ def _array(
     rule. The size is N_c for the letter c, M for the letter m, and that of a field `_size` for its letter.
     """
 
-    def write(value: Any, to: Writing) -> Any:
-        return None if optional and value is None else to.array(value)
+    def write(value: Any, writing: Writing) -> Any:
+        return None if optional and value is None else writing.array(value)
 
-    def read(number: Any, of: Reading, sizes: dict[str, int]) -> Any:
+    def read(number: Any, reading: Reading, sizes: dict[str, int]) -> Any:
         if optional and number is None:
             return None
-        found = of.array(number, dtype, dims, sizes)
-        if not sound(found, sizes):
+        values = reading.array(number, dtype, dims, sizes)
+        if not sound(values, sizes):
             raise ValueError(f"array {number} has numbers beyond its range.")
-        return found
+        return values
 
     return Field(write, read)
 
 
-def _several(*fields: Field) -> Field:
+def _tuples(*fields: Field) -> Field:
     """Return a field that is a tuple of tuples; each inner tuple has a value for each of ``fields``."""
 
-    def write(value: Any, to: Writing) -> Any:
-        return [[how.write(part, to) for how, part in zip(fields, parts, strict=True)] for parts in value]
+    def write(value: Any, writing: Writing) -> Any:
+        return [[how.write(part, writing) for how, part in zip(fields, parts, strict=True)] for parts in value]
 
-    def read(described: Any, of: Reading, sizes: dict[str, int]) -> Any:
-        found = []
+    def read(described: Any, reading: Reading, sizes: dict[str, int]) -> Any:
+        rows = []
         for parts in described:
-            own = of.sizes()
-            found.append(tuple(how.read(part, of, own) for how, part in zip(fields, parts, strict=True)))
-        return tuple(found)
+            sizes_of_parts = reading.sizes()
+            rows.append(tuple(how.read(part, reading, sizes_of_parts) for how, part in zip(fields, parts, strict=True)))
+        return tuple(rows)
 
     return Field(write, read)
 
 
-def _reals(dims: str, least: float = -LARGEST_REAL) -> Field:
-    """Return a field of real numbers that are not below ``least``."""
-    return _array(np.float64, dims, lambda values, _: bool(((values >= least) & (values <= LARGEST_REAL)).all()))
+def _reals(dims: str, smallest: float = -LARGEST_REAL) -> Field:
+    """Return a field of real numbers that are not below ``smallest``."""
+    return _array(np.float64, dims, lambda values, _: bool(((values >= smallest) & (values <= LARGEST_REAL)).all()))
 
 
 def _counts(dims: str) -> Field:
@@ -178,13 +178,13 @@ def _counts(dims: str) -> Field:
 
 
 def _labels(
-    dims: str, n: str | None = None, *, least: int = 0, distinct: bool = False, optional: bool = False
+    dims: str, n: str | None = None, *, smallest: int = 0, distinct: bool = False, optional: bool = False
 ) -> Field:
-    """Return a field of labels from ``least`` on, below the size of the letter ``n``."""
+    """Return a field of labels from ``smallest`` on, below the size of the letter ``n``."""
 
     def sound(values: np.ndarray, sizes: dict[str, int]) -> bool:
         below = n is None or bool(values.max() < sizes[n])
-        return bool(values.min() >= least) and below and not (distinct and len(np.unique(values)) < values.size)
+        return bool(values.min() >= smallest) and below and not (distinct and len(np.unique(values)) < values.size)
 
     return _array(np.int64, dims, sound, optional)
 
@@ -202,7 +202,7 @@ def _size(letter: str, at_most: str) -> Field:
 WHOLE = Field(lambda value, _: int(value), lambda value, *_: checks.check_integer(value, "a number", minimum=0))
 REAL = Field(lambda value, _: float(value), lambda value, *_: checks.check_number(value, "a number"))
 AVERAGE = Field(lambda value, _: str(value), lambda value, *_: checks.check_choice(value, "by", ("mean", "sum")))
-RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(value))
+RULE = Field(lambda value, writing: writing.rule(value), lambda value, reading, _: reading.rule(value))
 
 
 # --- kinds of rules ---------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(valu
 class Kind(NamedTuple):
     """A kind of rule: its class, its fields, and functions that convert a rule to the values of its fields and back."""
 
-    of: type
+    cls: type
     fields: dict[str, Field]
     labels: Callable[[Any], np.ndarray]  # the labels that a rule may give, or the numbers of the columns of its sums
     is_sound: Callable[[Any], bool]  # whether the values of the fields fit each other
@@ -225,9 +225,9 @@ def labels_of(rule: Any) -> np.ndarray:
 
 
 def _kind(
-    of: type, labels: Callable[[Any], np.ndarray], is_sound: Callable[[Any], bool] = lambda _: True, **fields: Field
+    cls: type, labels: Callable[[Any], np.ndarray], is_sound: Callable[[Any], bool] = lambda _: True, **fields: Field
 ) -> Kind:
-    return Kind(of, fields, labels, is_sound, vars, lambda _, **values: of(**values))
+    return Kind(cls, fields, labels, is_sound, vars, lambda _, **values: cls(**values))
 
 
 def _is_numbering(rule: Numbered) -> bool:
@@ -236,24 +236,35 @@ def _is_numbering(rule: Numbered) -> bool:
     return bool(labels.max() < len(rule.number) and rule.number[labels].max() < rule.n_labels)
 
 
-def _has_columns(sums: Any, n: int, more: int = 0) -> bool:
-    """Return whether a rule computes sums for n columns, or for up to ``more`` further ones."""
-    return n <= len(labels_of(sums)) <= n + more
+def _has_columns(sums: Any, n: int, n_further: int = 0) -> bool:
+    """Return whether a rule computes sums for n columns, or for up to ``n_further`` further ones."""
+    return n <= len(labels_of(sums)) <= n + n_further
 
 
-def _of_common_sums(rule: CommonSums) -> dict[str, Any]:
-    near = rule.near
-    return {**vars(near), "codes": near.codes, "blocks": near.blocks.values, "members": rule.members}
+def _values_of_common_sums(rule: CommonSums) -> dict[str, Any]:
+    neighborhoods = rule.near
+    return {
+        **vars(neighborhoods),
+        "codes": neighborhoods.codes,
+        "blocks": neighborhoods.blocks.values,
+        "members": rule.members,
+    }
 
 
 def _common_sums(
-    of: Reading, *, codes: np.ndarray, counts: np.ndarray, blocks: np.ndarray, threshold: float, members: np.ndarray
+    reading: Reading,
+    *,
+    codes: np.ndarray,
+    counts: np.ndarray,
+    blocks: np.ndarray,
+    threshold: float,
+    members: np.ndarray,
 ) -> CommonSums:
-    sizes = np.diff(of.numbering.offsets)
+    sizes = np.diff(reading.numbering.offsets)
     if len(blocks) != (sizes**2).sum():
         raise ValueError("the similarities of clusters do not fit the clusterings.")
     matrices = [part.reshape(k, k) for part, k in zip(np.split(blocks, np.cumsum(sizes**2)[:-1]), sizes, strict=True)]
-    return CommonSums(Neighborhoods(of.rows(codes, counts), Blocks(matrices), threshold), members)
+    return CommonSums(Neighborhoods(reading.rows(codes, counts), Blocks(matrices), threshold), members)
 
 
 _KINDS = {
@@ -271,7 +282,7 @@ _KINDS = {
         cost=_reals("cj"),
         const=_reals("j"),
         number=_labels("j", distinct=True),
-        apart=_several(_reals("c1"), _reals("1"), REAL, WHOLE),
+        apart=_tuples(_reals("c1"), _reals("1"), REAL, WHOLE),
     ),
     "nearest-center": _kind(
         NearestCenter,
@@ -285,19 +296,19 @@ _KINDS = {
         FirstChoice,
         lambda rule: np.arange(rule.n_clusters) if rule.in_use is None else rule.in_use,
         n_clusters=_size("n", at_most="c"),
-        clusters=_labels("c", "n", least=checks.MISSING),  # a base cluster without objects has no meta-cluster
+        clusters=_labels("c", "n", smallest=checks.MISSING),  # a base cluster without objects has no meta-cluster
         in_use=_labels("j", "n", distinct=True, optional=True),
     ),
     "largest-membership": _kind(
         LargestMembership,
         lambda rule: np.arange(rule.n_clusters),
-        table=_reals("cj", least=0.0),
+        table=_reals("cj", smallest=0.0),
         n_clusters=_size("n", at_most="j"),
     ),
     "most-similar": _kind(
         MostSimilar,
         lambda rule: np.arange(len(rule.members)),
-        lambda rule: rule.members.min() > 0 and _has_columns(rule.sums, len(rule.members), more=1),
+        lambda rule: rule.members.min() > 0 and _has_columns(rule.sums, len(rule.members), n_further=1),
         sums=RULE,
         members=_reals("j"),
         by=AVERAGE,
@@ -308,28 +319,28 @@ _KINDS = {
         lambda rule: np.arange(len(rule.members)),
         lambda rule: _has_columns(rule.together, len(rule.members)),
         together=RULE,
-        both=_reals("mj", least=0.0),
-        members=_reals("j", least=0.0),
+        both=_reals("mj", smallest=0.0),
+        members=_reals("j", smallest=0.0),
     ),
     "summed-up": _kind(
         SummedUp,
         lambda rule: labels_of(rule.terms[0][2]),
         lambda rule: len({len(labels_of(sums)) for *_, sums in rule.terms}) == 1 and all(s for _, s, _ in rule.terms),
-        terms=_several(REAL, REAL, RULE),
+        terms=_tuples(REAL, REAL, RULE),
     ),
     "common-sums": Kind(
         CommonSums,
         {
             "codes": _array(np.unsignedinteger, "gm", lambda *_: True),
             "counts": _counts("g"),
-            "blocks": _reals("b", least=0.0),
+            "blocks": _reals("b", smallest=0.0),
             "threshold": REAL,
             "members": _counts("gj"),
         },
         lambda rule: np.arange(rule.members.shape[1]),
         lambda rule: bool((rule.members <= rule.near.counts[:, None] * float(rule.near.n_objects)).all()),
-        _of_common_sums,
+        _values_of_common_sums,
         _common_sums,
     ),
 }
-_NAMES = {kind.of: name for name, kind in _KINDS.items()}
+_NAMES = {kind.cls: name for name, kind in _KINDS.items()}

@@ -1,7 +1,7 @@
 """Voting: base clusterings vote for labels that they share, or that are matched to those of a reference."""
 
 import os
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,7 +12,9 @@ from gpuens.labels.encoding import find_values
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, name_codes
-from gpuens.methods.base import Parts, Seeded
+from gpuens.methods.base import Seeded
+from gpuens.methods.fit import Fit
+from gpuens.methods.parts import Parts
 from gpuens.partition import NamedVotes, Partition, Partitioner, Votes
 from gpuens.partition.naming import count_votes
 from gpuens.runtime import checks
@@ -110,17 +112,17 @@ class Voting(Seeded):
 
     def _parts(self) -> tuple[None, Partitioner]:
         checks.check_choice(self.vocabulary, "vocabulary", ("own", "shared"))
-        if self.gives_names:
+        if self._shares_names:
             return None, NamedVotes(self.ties)
         return None, Votes(self.voting, self.reference, self.max_iter, self.random_state)
 
     @property
-    def gives_names(self) -> bool:
+    def _shares_names(self) -> bool:
         return self.vocabulary == "shared"
 
-    def _checked(self) -> Parts:
-        parts = super()._checked()
-        if self.gives_names:
+    def checked_parts(self) -> Parts:
+        parts = super().checked_parts()
+        if self._shares_names:
             answer_words(self.no_answer)
             of_no_use = {"n_clusters": None, "voting": "plurality", "reference": None}
             for name, default in of_no_use.items():
@@ -138,28 +140,27 @@ class Voting(Seeded):
     # --- a shared vocabulary ------------------------------------------------------------------------------------------
 
     def _ensemble_of(self, X: Any, wide: bool) -> Ensemble:
-        if not self.gives_names:
+        if not self._shares_names:
             return super()._ensemble_of(X, wide)
         return ensemble_of_names(X, self.no_answer, wide=wide)
 
-    def _fit(self, *given: Any, **options: Any) -> Self:
-        super()._fit(*given, **options)
+    def take_fit(self, fit: Fit, ensemble: Any) -> None:
+        super().take_fit(fit, ensemble)
         self._agreement: Annotators | None = None
-        names = self._partition.names
+        names = fit.partition.names
         if names is not None:
             kind = devices.home_of(self.labels_)
             self.labels_ = names[devices.to_host(self.labels_)]
             if self.labels_.dtype != object:
                 self.labels_ = devices.give_back(self.labels_, kind)
             self.n_clusters_ = int(np.isin(names, self.classes_).sum())
-        return self
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
         For a shared vocabulary, the label has most votes among the names known from fit; otherwise, see `Consensus`.
         """
-        if not self.gives_names:
+        if not self._shares_names:
             return super().predict(X)
         check_is_fitted(self, "labels_")
         given, _ = self.reduction_.ensemble.encoded_in_part(X)
@@ -178,14 +179,14 @@ class Voting(Seeded):
         For a shared vocabulary, confidence and margin of the objects are shares of votes: of the name with most votes,
         and its lead before the next name. Objects without a name are a cluster. ``X`` is not for a shared vocabulary.
         """
-        if X is not None and self.gives_names:
+        if X is not None and self._shares_names:
             raise TypeError("X is of no use with vocabulary='shared', whose votes need no fit; fit the new ones.")
         found: Evidence | NewObjects = super().evidence(X, missing=missing)
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, see `Consensus.save`; a shared vocabulary is refused, as its votes need no model."""
-        if self.gives_names:
+        if self._shares_names:
             raise TypeError("save is of no use with vocabulary='shared', as votes need no model; fit the new objects.")
         super().save(path)
 
@@ -211,7 +212,6 @@ class Voting(Seeded):
 
     def _of_names(self, name: str) -> Partition:
         """Return the partition of a fit with a shared vocabulary."""
-        partition: Partition | None = getattr(self, "_partition", None)
-        if partition is None or partition.names is None:
+        if not hasattr(self, "fit_") or self.fit_.partition.names is None:
             raise AttributeError(f"this Voting has no {name}, which a fit with vocabulary='shared' gives.")
-        return partition
+        return self.fit_.partition

@@ -188,6 +188,8 @@ class Partitioner:
         Whether the partitioner can choose the number of clusters, so that the number may be None.
     gives_membership : bool
         Whether all partitions of this partitioner have memberships; if False, single partitions may have them.
+    gives_names : bool
+        Whether partitions have names, of a vocabulary that the clusterings share.
     bytes_each_pair : int
         Memory for each ordered pair of rows.
 
@@ -216,6 +218,7 @@ class Partitioner:
     takes_shares: ClassVar[bool] = False
     real_weights: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
+    gives_names: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
 
     @property

@@ -46,6 +46,7 @@ class NamedVotes(Partitioner):
     ties: str = "unknown"
     takes = ("labels",)
     gives_membership = True
+    gives_names = True
     chooses_n_clusters = True
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.plotting.cells import MISSING, spread_colors
-from gpuens.plotting.drawing import axes, entitle, evenly, kind, short, write_names
+from gpuens.plotting.drawing import axes, count_drawn, entitle, select_evenly, shorten, type_name, write_names
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -30,7 +30,7 @@ PALE = 0.7  # how pale the colour of a cluster becomes if hardly an object of th
 READABLE = 0.025  # least share of the width for a cluster whose name is written
 
 
-def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the labels of all clusterings as strips in the colours of the reference, which is the strip at the top.
 
     A clustering that agrees with the reference repeats its colours. A column of many objects has the colour of the most
@@ -38,7 +38,7 @@ def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "A
 
     Parameters
     ----------
-    found : Aligned
+    aligned : Aligned
         The result of `gpuens.align`.
     order : sequence of int, optional
         The clusterings to draw, from top to bottom; by default, all by number of clusters.
@@ -60,32 +60,31 @@ def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "A
     >>> ge.plotting.label_strips(found).get_title()
     'The labels of 4 objects in 3 clusterings'
     """
-    rows = _rows(found, order, STRIPS)
-    votes, some = _votes(found, rows)
-    place = _ordered(found, rows, some, votes)
-    some = some[place]
-    bins = _bins(len(some))
-    palette, n = _palette(found), len(found.names)
-    codes = devices.to_host(found.codes[some][:, rows])
-    strips = [_strip(bins, codes[:, row], n, palette) for row in range(len(rows))]
-    head = max(1, round(len(rows) / 16))
-    image = [_strip(bins, found.reference[some], n, palette)] * head + strips
+    clusterings = _select_clusterings(aligned, order, STRIPS)
+    votes, objects = _mean_memberships(aligned, clusterings)
+    place = _order_objects(aligned, clusterings, objects, votes)
+    objects = objects[place]
+    bins = _bins(len(objects))
+    palette, n = _palette(aligned), len(aligned.names)
+    codes = devices.to_host(aligned.codes[objects][:, clusterings])
+    strips = [_strip(bins, codes[:, row], n, palette) for row in range(len(clusterings))]
+    head = max(1, round(len(clusterings) / 16))
+    image = [_strip(bins, aligned.reference[objects], n, palette)] * head + strips
     ax = axes(ax, (7.2, float(np.clip(1.3 + 0.2 * len(image), 2.0, 8.0))))
     ax.imshow(np.array(image), aspect="auto", interpolation="nearest")
     ax.axhline(head - 0.5, color="white", linewidth=2.5)
     figure: Any = ax.figure
     height = ax.get_position().height * figure.get_size_inches()[1]
-    named = len(image) * ROW_INCHES <= height
-    names = [_row_name(found, m) for m in rows] if named else []
+    has_names = len(image) * ROW_INCHES <= height
+    names = [_row_name(aligned, m) for m in clusterings] if has_names else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
-    ax.set_ylabel("clustering" if named else f"clusterings{', by number of clusters' * (order is None)}")
-    _finish(ax, found, some, bins)
-    shown = "" if len(rows) == len(found.clusters) else f"{len(rows):,} of "
-    entitle(ax, f"The labels of {len(found.reference):,} objects in {shown}{len(found.clusters):,} clusterings")
+    ax.set_ylabel("clustering" if has_names else f"clusterings{', by number of clusters' * (order is None)}")
+    _name_reference(ax, aligned, objects, bins)
+    entitle(ax, f"The labels of {len(aligned.reference):,} objects in {_count_drawn(clusterings, aligned)}")
     return ax
 
 
-def membership_bars(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the memberships of all objects as stacked bars, one band for each clustering, with one colour a cluster.
 
     The height of a colour is the share of the cluster: of an object in a soft clustering, or of the objects in a column
@@ -93,7 +92,7 @@ def membership_bars(found: "Aligned", *, order: Sequence[int] | None = None, ax:
 
     Parameters
     ----------
-    found : Aligned
+    aligned : Aligned
         The result of `gpuens.align`, of memberships or labels.
     order : sequence of int, optional
         The clusterings to draw, from top to bottom; by default, all by number of clusters, at most 24 evenly chosen.
@@ -120,87 +119,90 @@ def membership_bars(found: "Aligned", *, order: Sequence[int] | None = None, ax:
     >>> ge.plotting.membership_bars(found).get_title()
     'The memberships of 2 objects in 2 clusterings'
     """
-    rows = _rows(found, order, BANDS)
-    votes, some = _votes(found, rows)
-    some = some[_ordered(found, rows, some, votes)]
-    bins, palette = _bins(len(some)), _palette(found)
+    clusterings = _select_clusterings(aligned, order, BANDS)
+    votes, objects = _mean_memberships(aligned, clusterings)
+    objects = objects[_order_objects(aligned, clusterings, objects, votes)]
+    bins, palette = _bins(len(objects)), _palette(aligned)
     counts, gap = np.bincount(bins), np.ones((GAP, bins[-1] + 1, 3))
     heights = (np.arange(PIXELS)[::-1, None] + 0.5) / PIXELS
     bands: list[np.ndarray] = []
-    for m in rows:
-        shares = np.add.reduceat(_membership(found, m, some), np.flatnonzero(np.diff(bins, prepend=-1)), axis=0)
+    for m in clusterings:
+        shares = np.add.reduceat(_membership(aligned, m, objects), np.flatnonzero(np.diff(bins, prepend=-1)), axis=0)
         ends = np.cumsum(shares / counts[:, None], axis=1)
         ends[:, -1] += 1e-9  # so that rounding leaves no gap at the top
         codes = (heights[:, :, None] >= ends).sum(axis=2)
         bands += [palette[codes], gap]
-    ax = axes(ax, (7.2, float(np.clip(1.2 + 0.4 * len(rows), 2.0, 9.0))))
+    ax = axes(ax, (7.2, float(np.clip(1.2 + 0.4 * len(clusterings), 2.0, 9.0))))
     ax.imshow(np.concatenate(bands[:-1]), aspect="auto", interpolation="nearest")
-    middles = np.arange(len(rows)) * (PIXELS + GAP) + (PIXELS - 1) / 2
-    write_names(ax.yaxis, middles, [_row_name(found, m) for m in rows])
+    middles = np.arange(len(clusterings)) * (PIXELS + GAP) + (PIXELS - 1) / 2
+    write_names(ax.yaxis, middles, [_row_name(aligned, m) for m in clusterings])
     ax.set_ylabel("clustering")
-    _finish(ax, found, some, bins)
+    _name_reference(ax, aligned, objects, bins)
     ax.spines[:].set_visible(False)
-    shown = "" if len(rows) == len(found.clusters) else f"{len(rows):,} of "
-    entitle(ax, f"The memberships of {len(found.reference):,} objects in {shown}{len(found.clusters):,} clusterings")
+    entitle(ax, f"The memberships of {len(aligned.reference):,} objects in {_count_drawn(clusterings, aligned)}")
     return ax
 
 
 # --- rows, columns and colours ----------------------------------------------------------------------------------------
 
 
-def _rows(found: Any, order: Sequence[int] | None, most: int) -> list[int]:
+def _select_clusterings(aligned: Any, order: Sequence[int] | None, limit: int) -> list[int]:
     """Return the clusterings to draw, from top to bottom."""
-    if not (hasattr(found, "families") and hasattr(found, "clusters")):
-        raise TypeError(f"found must be what ge.align(labels) returns, not {kind(found)}.")
-    n = len(found.clusters)
+    if not (hasattr(aligned, "families") and hasattr(aligned, "clusters")):
+        raise TypeError(f"aligned must be what ge.align(labels) returns, not {type_name(aligned)}.")
+    n = len(aligned.clusters)
     if order is not None:
-        rows = checks.check_indices(np.asarray(order), n, "order").tolist()
-        if not rows:
+        clusterings: list[int] = checks.check_indices(np.asarray(order), n, "order").tolist()
+        if not clusterings:
             raise ValueError("order names no clustering; leave it out to draw all of them.")
     else:
-        rows = sorted(range(n), key=lambda m: len(found.clusters[m]))
-    if len(rows) > most:
-        rows = [rows[place] for place in np.linspace(0, len(rows) - 1, most).astype(int)]
-    found_rows: list[int] = rows
-    return found_rows
+        clusterings = sorted(range(n), key=lambda m: len(aligned.clusters[m]))
+    if len(clusterings) > limit:
+        clusterings = [clusterings[place] for place in np.linspace(0, len(clusterings) - 1, limit).astype(int)]
+    return clusterings
 
 
-def _row_name(found: "Aligned", m: int) -> str:
-    return f"{short(found.columns[m], 14)} (k = {len(found.clusters[m])})"
+def _count_drawn(clusterings: list[int], aligned: "Aligned") -> str:
+    return count_drawn(len(clusterings), len(aligned.clusters), "clusterings")
 
 
-def _membership(found: "Aligned", m: int, some: np.ndarray) -> np.ndarray:
+def _row_name(aligned: "Aligned", m: int) -> str:
+    return f"{shorten(aligned.columns[m], 14)} (k = {len(aligned.clusters[m])})"
+
+
+def _membership(aligned: "Aligned", m: int, objects: np.ndarray) -> np.ndarray:
     """Return the shares (n_some, n_codes) of some objects in clustering m."""
-    shares = np.zeros((len(some), len(found.names)))
-    if found.soft[m] is not None:
-        shares[:, found.clusters[m]] = devices.to_host(found.soft[m][some])
+    shares = np.zeros((len(objects), len(aligned.names)))
+    if aligned.soft[m] is not None:
+        shares[:, aligned.clusters[m]] = devices.to_host(aligned.soft[m][objects])
         return shares
-    codes = devices.to_host(found.codes[some, m])
-    known = np.flatnonzero(codes >= 0)
-    shares[known, codes[known]] = 1.0
+    codes = devices.to_host(aligned.codes[objects, m])
+    labelled = np.flatnonzero(codes >= 0)
+    shares[labelled, codes[labelled]] = 1.0
     return shares
 
 
-def _votes(found: "Aligned", rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _mean_memberships(aligned: "Aligned", clusterings: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean shares (n_some, n_codes) over the clusterings, and the objects to draw (n_some,)."""
-    some = evenly(found.reference, OBJECTS)
-    votes = np.zeros((len(some), len(found.names)))
-    for m in rows:
-        votes += _membership(found, m, some)
-    return votes / len(rows), some
+    objects = select_evenly(aligned.reference, OBJECTS)
+    votes = np.zeros((len(objects), len(aligned.names)))
+    for m in clusterings:
+        votes += _membership(aligned, m, objects)
+    return votes / len(clusterings), objects
 
 
-def _ordered(found: "Aligned", rows: list[int], some: np.ndarray, votes: np.ndarray) -> np.ndarray:
+def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Return an order (n_some,): by cluster of the reference, its parts, the next cluster, and the share of the own."""
-    own = found.families == found.reference[some][:, None]
+    in_family = aligned.families == aligned.reference[objects][:, None]
     # an object is in a part if it is in more than half of the clusterings that have the part
-    n_having = np.bincount(np.concatenate([found.clusters[m] for m in rows]), minlength=len(found.names))
-    rates = votes * len(rows) / np.maximum(n_having, 1)
-    rates[:, found.families == np.arange(len(found.names))] = 0.5
-    part = np.where(own, rates, -1.0).argmax(axis=1)
-    other = np.where(own, -1.0, votes).argmax(axis=1)
-    missing = found.reference[some] < 0
-    order: np.ndarray = np.lexsort([-(votes * own).sum(axis=1), other, part, found.reference[some], missing])
+    n_having = np.bincount(np.concatenate([aligned.clusters[m] for m in clusterings]), minlength=len(aligned.names))
+    rates = votes * len(clusterings) / np.maximum(n_having, 1)
+    rates[:, aligned.families == np.arange(len(aligned.names))] = 0.5
+    part = np.where(in_family, rates, -1.0).argmax(axis=1)
+    second = np.where(in_family, -1.0, votes).argmax(axis=1)
+    missing = aligned.reference[objects] < 0
+    support = (votes * in_family).sum(axis=1)
+    order: np.ndarray = np.lexsort([-support, second, part, aligned.reference[objects], missing])
     return order
 
 
@@ -211,14 +213,14 @@ def _bins(n: int) -> np.ndarray:
     return bins
 
 
-def _palette(found: "Aligned") -> np.ndarray:
+def _palette(aligned: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
-    codes = np.arange(len(found.names))
-    heads = codes[found.families == codes]
+    codes = np.arange(len(aligned.names))
+    heads = codes[aligned.families == codes]
     colors = np.full((len(codes) + 1, 3), MISSING)
     colors[heads] = spread_colors(len(heads))
     for head in heads.tolist():
-        parts = codes[(found.families == head) & (codes != head)]
+        parts = codes[(aligned.families == head) & (codes != head)]
         for place, part in enumerate(parts.tolist()):
             # shades alternate between light and dark ones, and differ less and less from the cluster's own
             amount = 0.55 * (1 - place // 2 / max(1, (len(parts) + 1) // 2))
@@ -230,20 +232,20 @@ def _strip(bins: np.ndarray, codes: np.ndarray, n_codes: int, palette: np.ndarra
     """Return the colours (n_columns, 3) of the most frequent clusters of all columns of pixels."""
     width = n_codes + 1
     cells = bins * width + np.where(codes < 0, n_codes, codes)
-    counted = np.bincount(cells, minlength=(bins[-1] + 1) * width).reshape(-1, width)
-    share = counted.max(axis=1) / counted.sum(axis=1)
+    counts = np.bincount(cells, minlength=(bins[-1] + 1) * width).reshape(-1, width)
+    share = counts.max(axis=1) / counts.sum(axis=1)
     strength = 1 - PALE * (1 - share[:, None])
-    colors: np.ndarray = palette[counted.argmax(axis=1)] * strength + (1 - strength)
+    colors: np.ndarray = palette[counts.argmax(axis=1)] * strength + (1 - strength)
     return colors
 
 
-def _finish(ax: Any, found: "Aligned", some: np.ndarray, bins: np.ndarray) -> None:
+def _name_reference(ax: Any, aligned: "Aligned", objects: np.ndarray, bins: np.ndarray) -> None:
     """Write the names of the clusters of the reference at the x axis, and draw lines between them."""
-    reference, n_columns = found.reference[some], bins[-1] + 1
+    reference, n_columns = aligned.reference[objects], bins[-1] + 1
     starts = np.flatnonzero(np.diff(reference, prepend=-2))
     edges = np.append(bins[starts], n_columns) - 0.5
     ax.vlines(edges[1:-1], *ax.get_ylim(), color="white", linewidth=1.0)
     wide = np.diff(edges) >= READABLE * n_columns
-    names = [*found.names, "missing"]
+    names = [*aligned.names, "missing"]
     write_names(ax.xaxis, ((edges[1:] + edges[:-1]) / 2)[wide], [names[code] for code in reference[starts][wide]])
-    ax.set_xlabel(f"{len(found.reference):,} objects, by cluster of the reference")
+    ax.set_xlabel(f"{len(aligned.reference):,} objects, by cluster of the reference")

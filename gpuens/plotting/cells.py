@@ -4,7 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.drawing import CLUSTERS, INK, axes, color_bar, entitle, evenly, kind, plain, short
+from gpuens.plotting.drawing import (
+    CLUSTERS,
+    INK,
+    axes,
+    color_bar,
+    entitle,
+    hide_spines,
+    select_evenly,
+    shorten,
+    type_name,
+)
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -56,10 +66,10 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     ('consensus', 'consensus_certainty')
     """
     if not (hasattr(adata, "obs") and hasattr(adata, "obsm")):
-        raise TypeError(f"adata must be an AnnData, not {kind(adata)}.")
+        raise TypeError(f"adata must be an AnnData, not {type_name(adata)}.")
     if not isinstance(color, str):
         raise TypeError(
-            f"color must be the name of one column of obs, not {kind(color)}; draw each column into its own ax."
+            f"color must be the name of one column of obs, not {type_name(color)}; draw each column into its own ax."
         )
     if color not in adata.obs:
         raise ValueError(f"color={color!r} is no column of obs, which has {checks.listed(adata.obs.columns)}.")
@@ -67,33 +77,33 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     column = adata.obs[color]
     named = hasattr(column, "cat") or column.dtype.kind not in "iuf"
     codes, names = _categories(column) if named else (np.zeros(len(column), np.int64), ())
-    some = evenly(codes, DRAWN)
+    cells = select_evenly(codes, DRAWN)
     ax = axes(ax, (5.4, 4.6))
-    size = float(np.clip(30_000 / len(some), 1.0, 30.0))
+    size = float(np.clip(30_000 / len(cells), 1.0, 30.0))
     if named:
-        _draw_clusters(ax, places, codes, names, some, size)
+        _draw_clusters(ax, places, codes, names, cells, size)
     else:
-        values = column.to_numpy(dtype=np.float64)[some]
+        values = column.to_numpy(dtype=np.float64)[cells]
         order = np.argsort(-values, kind="stable")  # the least certain cells are drawn last, on top
-        x, y = places[some][order].T
+        x, y = places[cells][order].T
         low, high = np.nanquantile(values, SCALE) if np.isfinite(values).any() else (0.0, 1.0)
         image = ax.scatter(x, y, s=size, c=values[order], cmap=SEQUENCE, vmin=low, vmax=high, linewidths=0)
-        color_bar(image, ax, short(color, 40), extend="both")
+        color_bar(image, ax, shorten(color, 40), extend="both")
     ax.set(xticks=[], yticks=[])
-    entitle(ax, short(color, 40))
-    return plain(ax)
+    entitle(ax, shorten(color, 40))
+    return hide_spines(ax)
 
 
-def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
+def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, cells: np.ndarray, size: float) -> None:
     palette = np.array([*spread_colors(len(names)), (MISSING,) * 3])
     # cells are drawn in random order, so that no cluster hides all other clusters
-    order = some[np.random.default_rng(0).permutation(len(some))]
+    order = cells[np.random.default_rng(0).permutation(len(cells))]
     x, y = places[order].T
     ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
     for code, name in enumerate(names if len(names) <= NAMED else ()):
-        if (own := codes == code).any():
-            x, y = np.median(places[own], axis=0)
-            text = ax.text(x, y, short(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
+        if (members := codes == code).any():
+            x, y = np.median(places[members], axis=0)
+            text = ax.text(x, y, shorten(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
             text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1.0})
             text.set_parse_math(False)
 
@@ -112,20 +122,20 @@ def spread_colors(n: int) -> np.ndarray:
 
 def _categories(column: Any) -> tuple[np.ndarray, Any]:
     """Return the category code of each cell (n_obs,), which is -1 for a missing value, and the category names."""
-    found = column.astype("category").cat
-    return found.codes.to_numpy().astype(np.int64), found.categories
+    categories = column.astype("category").cat
+    return categories.codes.to_numpy().astype(np.int64), categories.categories
 
 
 def _places(adata: Any, basis: str | None) -> np.ndarray:
-    there = list(adata.obsm)
-    name = next((name for name in EMBEDDINGS if name in there), None) if basis is None else basis
-    if name not in there and f"X_{name}" in there:  # names of embeddings by Scanpy begin with X_
+    entries = list(adata.obsm)
+    name = next((name for name in EMBEDDINGS if name in entries), None) if basis is None else basis
+    if name not in entries and f"X_{name}" in entries:  # names of embeddings by Scanpy begin with X_
         name = f"X_{name}"
-    if name not in there:
+    if name not in entries:
         missing = "basis: there is no embedding" if basis is None else f"basis={basis!r} names nothing"
         raise ValueError(
-            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; name an entry with two columns, or "
-            "make one, for example by scanpy.tl.umap."
+            f"{missing} in obsm, which has {checks.listed(entries) or 'no entries'}; name an entry with two columns, "
+            "or make one, for example by scanpy.tl.umap."
         )
     places = np.asarray(adata.obsm[name])
     if places.ndim != 2 or places.shape[1] < 2:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.drawing import axes, color_bar, entitle, new_figure
+from gpuens.plotting.drawing import axes, color_bar, count_drawn, entitle, new_figure
 from gpuens.plotting.evidence import cdf
 from gpuens.plotting.labels import draw_in_blocks
 from gpuens.plotting.levels import choice_of, criterion, tracking
@@ -49,13 +49,12 @@ def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = N
     >>> ge.plotting.consensus_matrix(found, 2).get_title()
     'Consensus of 6 objects in 2 clusters'
     """
-    k = _number(choice, k)
+    k = _resolve_k(choice, k)
     ax = axes(ax, (6.4, 5.4), square=True)
-    image = _draw(ax, choice, k)
-    n, n_objects = len(choice.consensus[k].objects), len(choice.labels[k])
-    shown = f"{n:,} objects" if n == n_objects else f"{n:,} of {n_objects:,} objects"
+    image = _draw_matrix(ax, choice, k)
+    count = count_drawn(len(choice.consensus[k].objects), len(choice.labels[k]), "objects")
     ax.set(xlabel="cluster of the consensus")
-    entitle(ax, f"Consensus of {shown} in {k} clusters")
+    entitle(ax, f"Consensus of {count} in {k} clusters")
     color_bar(image, ax, SHARE)
     return ax
 
@@ -91,17 +90,17 @@ def consensus_matrices(choice: Any) -> np.ndarray:
     for empty in panels[len(numbers) :]:
         empty.remove()
     for k, panel in zip(numbers, panels, strict=False):
-        image = _draw(panel, choice, k)
+        image = _draw_matrix(panel, choice, k)
         panel.set(xticks=[], yticks=[])
         panel.set_title(f"{k} clusters" + ", suggested" * (k == choice.suggested), fontsize=11)
     color_bar(image, panels[: len(numbers)].tolist(), SHARE)
-    found: np.ndarray = panels[: len(numbers)]
-    return found
+    matrices: np.ndarray = panels[: len(numbers)]
+    return matrices
 
 
 def overview(choice: Any, k: int | None = None) -> np.ndarray:
     """Draw the panels of `Choice.plot`: consensus matrix, CDF, delta area or score, and tracking plot."""
-    k = _number(choice, k)
+    k = _resolve_k(choice, k)
     figure = new_figure((12.6, 9.4))
     panels: np.ndarray = figure.subplots(2, 2)
     consensus_matrix(choice, k, ax=panels[0, 0])
@@ -112,7 +111,7 @@ def overview(choice: Any, k: int | None = None) -> np.ndarray:
     return panels
 
 
-def _number(choice: Any, k: int | None) -> int:
+def _resolve_k(choice: Any, k: int | None) -> int:
     """Return the number of clusters to draw; raise an error if it was not compared, or ``choice`` is no `Choice`."""
     choice_of(choice)
     if k is None:
@@ -122,7 +121,7 @@ def _number(choice: Any, k: int | None) -> int:
     return int(k)
 
 
-def _draw(ax: "Axes", choice: Any, k: int) -> Any:
-    found = choice.consensus[k]
-    names, clusters = np.unique(choice.labels[k][found.objects], return_inverse=True)
-    return draw_in_blocks(ax, found.matrix(), names, clusters)
+def _draw_matrix(ax: "Axes", choice: Any, k: int) -> Any:
+    consensus = choice.consensus[k]
+    names, clusters = np.unique(choice.labels[k][consensus.objects], return_inverse=True)
+    return draw_in_blocks(ax, consensus.matrix(), names, clusters)

@@ -14,9 +14,9 @@ from gpuens.plotting.drawing import (
     axes,
     color_bar,
     entitle,
-    kind,
     new_figure,
-    short,
+    shorten,
+    type_name,
     write_names,
     write_shares,
 )
@@ -78,23 +78,24 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
     """
     if not hasattr(estimator, "correspondence_"):
         raise TypeError(
-            f"estimator must have soft correspondences, like SCEC(…).fit(labels), but is {kind(estimator)}."
+            f"estimator must have soft correspondences, like SCEC(…).fit(labels), but is {type_name(estimator)}."
         )
     matrices, ensemble = estimator.correspondence_, estimator.reduction_.ensemble
     categories, names = ensemble.categories, ensemble.names
-    chosen = list(range(len(names))) if clustering is None else [_position(clustering, names)]
-    if ax is not None and len(chosen) > 1:
-        raise ValueError(f"ax takes one picture, but there are {len(chosen)}; choose a clustering, or leave ax out.")
-    orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in chosen]
-    if len(chosen) > 1:
-        n_cols = math.ceil(math.sqrt(len(chosen)))
-        panels = _panels(math.ceil(len(chosen) / n_cols), n_cols, len(chosen))
-        for h, order, panel in zip(chosen, orders, panels, strict=True):
+    clusterings = list(range(len(names))) if clustering is None else [_position(clustering, names)]
+    if ax is not None and len(clusterings) > 1:
+        n = len(clusterings)
+        raise ValueError(f"ax takes one picture, but there are {n}; choose a clustering, or leave ax out.")
+    orders = [np.lexsort([-matrices[h].max(axis=1), matrices[h].argmax(axis=1)]) for h in clusterings]
+    if len(clusterings) > 1:
+        n_cols = math.ceil(math.sqrt(len(clusterings)))
+        panels = _panels(math.ceil(len(clusterings) / n_cols), n_cols, len(clusterings))
+        for h, order, panel in zip(clusterings, orders, panels, strict=True):
             _draw_shares(panel, matrices[h][order], categories[h][order], small=True)
-            panel.set_title(f"clustering {short(names[h], 14)}", fontsize=9, parse_math=False)
+            panel.set_title(f"clustering {shorten(names[h], 14)}", fontsize=9, parse_math=False)
         return np.array(panels, dtype=object)
-    (h,), (order,) = chosen, orders
-    title = f"Correspondence of clustering {short(names[h], LONGEST_TITLE)}"
+    (h,), (order,) = clusterings, orders
+    title = f"Correspondence of clustering {shorten(names[h], LONGEST_TITLE)}"
     if ax is not None:
         panels = [axes(ax, (0, 0))]
         entitle(ax, title)
@@ -115,12 +116,12 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
     return panels[0] if clustering is not None or ax is not None else np.array(panels[:1], dtype=object)
 
 
-def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
+def _draw_shares(ax: Any, matrix: np.ndarray, names: np.ndarray, *, small: bool = False) -> Any:
     """Draw a matrix of shares from 0 to 1 with names at the axes; write the numbers into the cells if they fit."""
-    most, longest = (12, 8) if small else (60, LONGEST_NAME)
+    max_names, longest = (12, 8) if small else (60, LONGEST_NAME)
     image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
-        step = -(-len(texts) // most)
+    for axis, texts in ((ax.yaxis, names), (ax.xaxis, np.arange(matrix.shape[1]))):
+        step = -(-len(texts) // max_names)
         write_names(axis, np.arange(0, len(texts), step), texts[::step], longest)
         if small or len(texts) > 20:
             axis.set_tick_params(labelsize=7)
@@ -146,6 +147,6 @@ def _position(clustering: Any, names: list[Any]) -> int:
         if type(name) is type(clustering) and name == clustering:
             return place
     if isinstance(clustering, str):
-        some = ", ".join(map(str, names[:5])) + " …" * (len(names) > 5)
-        raise ValueError(f"clustering {checks.shown(clustering)} is unknown; take one of {some}.")
+        examples = ", ".join(map(str, names[:5])) + " …" * (len(names) > 5)
+        raise ValueError(f"clustering {checks.shown(clustering)} is unknown; take one of {examples}.")
     return checks.check_integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)

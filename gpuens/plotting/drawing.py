@@ -97,15 +97,20 @@ def entitle(place: Any, text: str) -> None:
     write(text.replace("$", r"\$"), wrap=LETTER * len(text) > 0.6 * place.figure.get_size_inches()[0])
 
 
-def short(name: Any, most: int) -> str:
+def shorten(name: Any, length: int) -> str:
     """Return a name as one line of text; if the name is too long, its middle is omitted."""
     text = " ".join(str(name).split())
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
+    return text if len(text) <= length else f"{text[: length * 2 // 3]}…{text[len(text) - length // 3 + 1 :]}"
+
+
+def count_drawn(n_drawn: int, n: int, noun: str) -> str:
+    """Return a text that says how many of n things are drawn, such as "20 of 400 objects" or "400 objects"."""
+    return f"{n:,} {noun}" if n_drawn == n else f"{n_drawn:,} of {n:,} {noun}"
 
 
 def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGEST_NAME) -> None:
     """Write names at an axis; rotate long names."""
-    texts = [short(name, longest) for name in names]
+    texts = [shorten(name, longest) for name in names]
     axis.set_ticks(places, texts, parse_math=False)
     axis.set_tick_params(length=0)
     width = axis.axes.get_position().width * axis.axes.figure.get_size_inches()[0]
@@ -113,7 +118,7 @@ def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGES
         axis.set_tick_params(rotation=90)
 
 
-def plain(ax: "Axes") -> "Axes":
+def hide_spines(ax: "Axes") -> "Axes":
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -124,16 +129,16 @@ def label_vector(labels: Any) -> np.ndarray:
     return vector
 
 
-def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
+def select_evenly(clusters: np.ndarray, size: int) -> np.ndarray:
     """Select at most ``size`` objects, the same share of each cluster, and return their positions."""
     by_cluster = np.argsort(clusters, kind="stable")
     n = min(size, len(clusters))
     return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
 
 
-def largest_clusters(sizes: np.ndarray, most: int) -> np.ndarray:
-    """Return the numbers of the ``most`` largest clusters, ascending."""
-    return np.sort(np.argsort(-sizes, kind="stable")[:most])
+def largest_clusters(sizes: np.ndarray, n: int) -> np.ndarray:
+    """Return the numbers of the ``n`` largest clusters, ascending."""
+    return np.sort(np.argsort(-sizes, kind="stable")[:n])
 
 
 def quantiles_by_cluster(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -149,11 +154,11 @@ def quantiles_by_cluster(values: np.ndarray, labels: np.ndarray, n_clusters: int
     return quantiles
 
 
-def kind(thing: Any) -> str:
+def type_name(thing: Any) -> str:
     return thing.__name__ if isinstance(thing, type) else type(thing).__name__
 
 
-def seriated(distances: np.ndarray) -> np.ndarray:
+def order_by_distance(distances: np.ndarray) -> np.ndarray:
     """Return an order (n,) in which near objects are neighbours, for a matrix of distances (n, n).
 
     It is the order of the leaves in the average-linkage tree of the distances.
@@ -175,12 +180,12 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
             ax.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if value > 0.6 else INK)
 
 
-def color_bar(image: Any, ax: Any, what: str, extend: str = "neither") -> None:
-    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label.
+def color_bar(image: Any, ax: Any, label: str, extend: str = "neither") -> None:
+    """Draw a colour bar for an image next to one Axes or to a list of Axes, with a ``label``.
 
     ``extend`` says at which ends values are beyond the scale: "neither", "min", "max" or "both".
     """
     first = ax[0] if isinstance(ax, list) else ax
     bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03, extend=extend)
-    bar.set_label(what)
+    bar.set_label(label)
     bar.outline.set_visible(False)

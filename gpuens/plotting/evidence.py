@@ -16,11 +16,11 @@ from gpuens.plotting.drawing import (
     axes,
     color_bar,
     entitle,
-    kind,
+    hide_spines,
     largest_clusters,
-    plain,
+    order_by_distance,
     quantiles_by_cluster,
-    seriated,
+    type_name,
     write_names,
     write_shares,
 )
@@ -75,28 +75,28 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
 
     suggested = getattr(pairs, "suggested", None)
     several = _pairs_of(pairs) if suggested is not None else pairs if isinstance(pairs, Mapping) else {None: pairs}
-    for one in several.values():
-        if not isinstance(one, Pairs):
+    for distribution in several.values():
+        if not isinstance(distribution, Pairs):
             raise TypeError(
                 "pairs must be what ge.evidence.pairs(labels) or ge.choose_k(…) returns, or a dict of pairs, not "
-                f"{kind(one)}."
+                f"{type_name(distribution)}."
             )
     ax = axes(ax, (6.4, 4.2))
     ax.axvspan(lower, upper, color=SHADE, alpha=0.12, linewidth=0)
     colors = _sequence(len(several)) if len(several) > 1 else [INK]
-    for (k, one), color in zip(several.items(), colors, strict=True):
+    for (k, distribution), color in zip(several.items(), colors, strict=True):
         if k is not None and k == suggested:
-            _step(ax, one, MARK, label=f"{k} clusters, suggested", linewidth=2.2, zorder=3)
+            _draw_steps(ax, distribution, MARK, label=f"{k} clusters, suggested", linewidth=2.2, zorder=3)
         else:
-            _step(ax, one, color, label=None if k is None else f"{k} clusters")
+            _draw_steps(ax, distribution, color, label=None if k is None else f"{k} clusters")
     if len(several) == 1:
-        (one,) = several.values()
-        chance = one.chance()
-        _step(ax, chance, MARK, label="independent clusterings", linestyle="--")
-        pac, by_chance = one.pac(lower, upper), chance.pac(lower, upper)
-        same = f"Consensus of the pairs of {one.n_objects:,} objects, the same for all k"
-        by_pac = f"PAC {_points(pac)}; independent clusterings have {_points(by_chance)}"
-        entitle(ax, by_pac if suggested is None else same)
+        (distribution,) = several.values()
+        chance = distribution.chance()
+        _draw_steps(ax, chance, MARK, label="independent clusterings", linestyle="--")
+        pac, by_chance = distribution.pac(lower, upper), chance.pac(lower, upper)
+        title = f"Consensus of the pairs of {distribution.n_objects:,} objects, the same for all k"
+        by_pac = f"PAC {_format_share(pac)}; independent clusterings have {_format_share(by_chance)}"
+        entitle(ax, by_pac if suggested is None else title)
     else:
         entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL, ncols=1 + (len(several) > 24))
@@ -106,7 +106,7 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
         ylabel="share of the pairs with at most this",
         xlabel="C: share of the clusterings that put two objects together",
     )
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -134,9 +134,9 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     >>> ge.plotting.item_consensus(est.evidence()).get_title()
     'Item consensus of 6 objects in 2 clusters'
     """
-    found = _evidence(evidence)
-    values, labels = found.objects.item_consensus, found.labels
-    order, k = largest_clusters(found.clusters.sizes, MOST_DRAWN), len(found.clusters.sizes)
+    evidence = _check_evidence(evidence)
+    values, labels = evidence.objects.item_consensus, evidence.labels
+    order, k = largest_clusters(evidence.clusters.sizes, MOST_DRAWN), len(evidence.clusters.sizes)
     spread = quantiles_by_cluster(values, labels, k)[order]
     ax = axes(ax, (7.2, 3.8))
     x, width = np.arange(len(order)), 0.7 if len(order) <= 60 else 1.0
@@ -147,7 +147,7 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     _name_clusters(ax, order, k)
     ax.set(ylim=(0, 1.02), ylabel="mean C to the other members")
     entitle(ax, f"Item consensus of {len(labels):,} objects in {k:,} clusters")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -176,7 +176,7 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
     [0.78, 0.78]
     """
-    clusters = _evidence(evidence).clusters
+    clusters = _check_evidence(evidence).clusters
     order, k = largest_clusters(clusters.sizes, MOST_DRAWN), len(clusters.sizes)
     ax = axes(ax, (7.2, 3.8))
     x, consensus = np.arange(len(order)), clusters.consensus[order]
@@ -186,7 +186,7 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     _name_clusters(ax, order, k)
     ax.set(ylim=(0, 1.02), ylabel="mean over the clusterings")
     entitle(ax, f"Consensus and stability of {k:,} clusters")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -220,8 +220,8 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     >>> ge.plotting.silhouettes(est.evidence()).get_title()
     'Silhouettes of 6 objects in 2 clusters, on average .74'
     """
-    found = _evidence(evidence)
-    values, labels = found.objects.silhouette, found.labels
+    evidence = _check_evidence(evidence)
+    values, labels = evidence.objects.silhouette, evidence.labels
     sizes = np.bincount(labels)  # each object is one bar, whatever its weight
     if len(sizes) == 1:
         raise ValueError("evidence has one cluster, but silhouettes need two; ask for more clusters.")
@@ -232,14 +232,14 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax = axes(ax, (6.4, 5.2))
     below, middles = 0.0, []
     for turn, cluster in enumerate(order):
-        own = by_cluster[cluster]
+        bars = by_cluster[cluster]
         # each object is a bar of height 1; in a cluster of more than `STEPS` objects, only `STEPS` objects are drawn
-        steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
-        edges = np.append(steps, len(own))
+        steps = np.unique(np.linspace(0, len(bars) - 1, min(len(bars), STEPS)).round().astype(np.int64))
+        edges = below + np.append(steps, len(bars))
         color = CLUSTERS[cluster] if k <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
-        ax.stairs(own[steps], below + edges, orientation="horizontal", fill=True, color=color, linewidth=0)
-        middles.append(below + len(own) / 2)
-        below += len(own) + gap
+        ax.stairs(bars[steps], edges, orientation="horizontal", fill=True, color=color, linewidth=0)
+        middles.append(below + len(bars) / 2)
+        below += len(bars) + gap
     mean = float(values.mean())
     ax.axvline(mean, color=INK, linewidth=1, linestyle="--")
     if len(order) <= CLUSTERS_NAMED:
@@ -251,10 +251,10 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         xlim=(min(-0.05, float(values.min())), 1.0),
         ylim=(below, -gap),
         xlabel="silhouette of the distance 1 - C",
-        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _drawn_of(order, k),
+        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _count_drawn(order, k),
     )
-    entitle(ax, f"Silhouettes of {len(values):,} objects in {k:,} clusters, on average {_points(mean)}")
-    return plain(ax)
+    entitle(ax, f"Silhouettes of {len(values):,} objects in {k:,} clusters, on average {_format_share(mean)}")
+    return hide_spines(ax)
 
 
 def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -282,14 +282,13 @@ def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     >>> ge.plotting.between_clusters(est.evidence()).images[0].get_array().round(2).tolist()
     [[0.78, 0.11], [0.11, 0.78]]
     """
-    clusters = _evidence(evidence).clusters
-    some, k = largest_clusters(clusters.sizes, MOST_DRAWN), len(clusters.sizes)
-    between = clusters.among(some)
-    order = seriated(1.0 - np.nan_to_num(between))
-    ax = _matrix(between, order, some[order], ax, "mean C of their pairs of objects")
+    clusters = _check_evidence(evidence).clusters
+    numbers, k = largest_clusters(clusters.sizes, MOST_DRAWN), len(clusters.sizes)
+    between = clusters.among(numbers)
+    order = order_by_distance(1.0 - np.nan_to_num(between))
+    ax = _draw_matrix(between, order, numbers[order], ax, "mean C of their pairs of objects")
     ax.set(xlabel="cluster", ylabel="cluster")
-    which = f"{k:,} clusters" if len(some) == k else f"the {len(some)} largest of {k:,} clusters"
-    entitle(ax, f"Consensus within and between {which}")
+    entitle(ax, f"Consensus within and between {_count_drawn(numbers, k)}")
     return ax
 
 
@@ -324,13 +323,15 @@ def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax
     from gpuens.evidence import Consistency
 
     if not isinstance(consistency, Consistency):
-        raise TypeError(f"consistency must be what ge.evidence.consistency(labels) returns, not {kind(consistency)}.")
+        raise TypeError(
+            f"consistency must be what ge.evidence.consistency(labels) returns, not {type_name(consistency)}."
+        )
     checks.check_choice(measure, "measure", ("ecs", "nmi", "ari"))
     values = getattr(consistency, measure)
     texts = np.arange(len(values)) if names is None else np.asarray(names, dtype=object)
     checks.check_one_per_row(texts, len(values), "names")
-    order = seriated(1.0 - np.nan_to_num(values))
-    ax = _matrix(values, order, texts[order], ax, {"ecs": "ECS", "nmi": "NMI", "ari": "ARI"}[measure])
+    order = order_by_distance(1.0 - np.nan_to_num(values))
+    ax = _draw_matrix(values, order, texts[order], ax, {"ecs": "ECS", "nmi": "NMI", "ari": "ARI"}[measure])
     ax.set(xlabel="base clustering", ylabel="base clustering")
     entitle(ax, f"Agreement of {len(values)} base clusterings, IC {consistency.inconsistency:.3f}")
     return ax
@@ -339,12 +340,12 @@ def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _evidence(found: Any) -> "Evidence":
+def _check_evidence(evidence: Any) -> "Evidence":
     from gpuens.evidence import Evidence
 
-    if not isinstance(found, Evidence):
-        raise TypeError(f"evidence must be what estimator.evidence() returns, not {kind(found)}.")
-    return found
+    if not isinstance(evidence, Evidence):
+        raise TypeError(f"evidence must be what estimator.evidence() returns, not {type_name(evidence)}.")
+    return evidence
 
 
 def _pairs_of(choice: Any) -> dict[int | None, "Pairs"]:
@@ -352,11 +353,12 @@ def _pairs_of(choice: Any) -> dict[int | None, "Pairs"]:
 
     If the distribution is the same for all numbers of clusters, the only key is None.
     """
-    found = {k: matrix.pairs for k, matrix in choice.consensus.items()}
-    return {None: next(iter(found.values()))} if len(set(map(id, found.values()))) == 1 else found
+    distributions = {k: matrix.pairs for k, matrix in choice.consensus.items()}
+    is_one = len(set(map(id, distributions.values()))) == 1
+    return {None: next(iter(distributions.values()))} if is_one else distributions
 
 
-def _step(ax: Any, pairs: "Pairs", color: Any, **how: Any) -> None:
+def _draw_steps(ax: Any, pairs: "Pairs", color: Any, **how: Any) -> None:
     order = np.argsort(pairs.consensus, kind="stable")
     reached = np.cumsum(pairs.counts[order]) / pairs.n_pairs
     x = np.concatenate([[0.0], pairs.consensus[order], [1.0]])
@@ -369,24 +371,24 @@ def _sequence(n: int) -> Any:
     return colormaps[SEQUENCE](np.linspace(0.0, 0.9, n))
 
 
-def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", what: str) -> "Axes":
+def _draw_matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", label: str) -> "Axes":
     """Draw a matrix of shares with rows and columns in the given order; write the numbers into cells if they fit."""
     side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
     ax = axes(ax, (side + 1.0, side), square=True)
-    shown = values[np.ix_(order, order)]
-    image = ax.imshow(shown, cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="nearest" if len(order) <= 400 else None)
+    table = values[np.ix_(order, order)]
+    image = ax.imshow(table, cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="nearest" if len(order) <= 400 else None)
     if len(order) <= CLUSTERS_NAMED:
         for axis in (ax.xaxis, ax.yaxis):
             write_names(axis, np.arange(len(order)), names)
     else:
         ax.set_xticks([])
         ax.set_yticks([])
-    write_shares(ax, shown)
-    color_bar(image, ax, what)
+    write_shares(ax, table)
+    color_bar(image, ax, label)
     return ax
 
 
-def _drawn_of(order: np.ndarray, k: int) -> str:
+def _count_drawn(order: np.ndarray, k: int) -> str:
     """Return a text that says which of k clusters are drawn."""
     return f"{k:,} clusters" if len(order) == k else f"the {len(order)} largest of {k:,} clusters"
 
@@ -397,10 +399,10 @@ def _name_clusters(ax: Any, order: np.ndarray, k: int) -> None:
         ax.set_xlabel("cluster")
     else:
         ax.set_xticks([])
-        ax.set_xlabel(_drawn_of(order, k))
+        ax.set_xlabel(_count_drawn(order, k))
     ax.set_xlim(-0.6, len(order) - 0.4)
 
 
-def _points(value: float) -> str:
+def _format_share(value: float) -> str:
     """Return a number as text with two decimals and without a zero before the point, such as .30 or 1.08."""
     return f"{value:.2f}".replace("0.", ".", 1) if value < 1 else f"{value:.2f}"

@@ -14,11 +14,12 @@ from gpuens.plotting.drawing import (
     WIDEST,
     axes,
     color_bar,
+    count_drawn,
     entitle,
-    evenly,
+    hide_spines,
     label_vector,
-    plain,
-    seriated,
+    order_by_distance,
+    select_evenly,
     write_names,
     write_shares,
 )
@@ -72,14 +73,13 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     labels = label_vector(in_order_of(ensemble.index, labels, "labels", "ensemble"))
     checks.check_one_per_row(labels, ensemble.n_objects, "labels")
     names, clusters = np.unique(labels, return_inverse=True)
-    drawn = evenly(clusters, max_objects)
-    similarity = to_host(coassociation(ensemble, drawn, drawn))
+    objects = select_evenly(clusters, max_objects)
+    similarity = to_host(coassociation(ensemble, objects, objects))
     ax = axes(ax, (7.2, 6.2), square=True)
-    image = draw_in_blocks(ax, similarity, names, clusters[drawn])
-    count = f"{ensemble.n_objects:,} objects"
-    shown = count if len(drawn) == ensemble.n_objects else f"{len(drawn):,} of {count}"
-    ax.set(xlabel="cluster of the consensus", ylabel=f"{shown}, by cluster of the consensus")
-    entitle(ax, f"Co-association of {count} in {ensemble.n_clusterings} clusterings")
+    image = draw_in_blocks(ax, similarity, names, clusters[objects])
+    count = count_drawn(len(objects), ensemble.n_objects, "objects")
+    ax.set(xlabel="cluster of the consensus", ylabel=f"{count}, by cluster of the consensus")
+    entitle(ax, f"Co-association of {ensemble.n_objects:,} objects in {ensemble.n_clusterings} clusterings")
     color_bar(image, ax, "share of the clusterings that put two objects together")
     return ax
 
@@ -115,7 +115,7 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
     for place, n in zip(np.arange(len(counts)), counts[order], strict=True) if len(counts) <= NUMBERED else ():
         ax.annotate(f"{n:,}", (place, n), (0, 2), textcoords="offset points", ha="center", fontsize=SMALL)
     entitle(ax, f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -158,13 +158,13 @@ def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters:
     Similar clusters are neighbours, and so are similar objects in a cluster. The axes show the names of the clusters.
     """
     # distances between clusters are increased by 2.0, so that the tree merges all objects of a cluster first
-    order = seriated((1.0 - similarity) + 2.0 * (clusters[:, None] != clusters))
+    order = order_by_distance((1.0 - similarity) + 2.0 * (clusters[:, None] != clusters))
     clusters = clusters[order]
     # the interpolation "antialiased" smooths the image only if there are more objects than pixels
     image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     widths = np.diff(np.append(starts, len(clusters)))
-    _frames(ax, starts, widths)
+    _draw_frames(ax, starts, widths)
     readable = widths >= 0.025 * len(clusters)  # clusters that have enough room for their names
     ticks = (starts + (widths - 1) / 2)[readable]
     for axis in (ax.xaxis, ax.yaxis):
@@ -172,10 +172,10 @@ def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters:
     return image
 
 
-def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:
+def _draw_frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:
     """Draw a square frame around the block of each cluster on the diagonal of the matrix."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    squares = [Rectangle((at - 0.5, at - 0.5), n, n) for at, n in zip(starts, widths, strict=True)]
+    squares = [Rectangle((start - 0.5, start - 0.5), n, n) for start, n in zip(starts, widths, strict=True)]
     ax.add_collection(PatchCollection(squares, facecolor="none", edgecolor=MARK, linewidth=0.9))

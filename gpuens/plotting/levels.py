@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.labels.object_names import in_one_order
-from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain, write_names
+from gpuens.plotting.drawing import (
+    CLUSTERS,
+    INK,
+    MARK,
+    SHADE,
+    axes,
+    count_drawn,
+    entitle,
+    hide_spines,
+    label_vector,
+    type_name,
+    write_names,
+)
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -62,21 +74,21 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     'The clusters of 5 objects, 2 levels'
     """
     names, columns, sizes = _levels(levels)
-    some = np.unique(np.linspace(0, len(columns) - 1, min(len(columns), 10 * TRACKED)).astype(np.int64))
-    some = some[np.lexsort(columns[some].T[::-1])]
-    some = some[np.unique(np.linspace(0, len(some) - 1, min(len(some), TRACKED)).astype(np.int64))]
+    objects = np.unique(np.linspace(0, len(columns) - 1, min(len(columns), 10 * TRACKED)).astype(np.int64))
+    objects = objects[np.lexsort(columns[objects].T[::-1])]
+    objects = objects[np.unique(np.linspace(0, len(objects) - 1, min(len(objects), TRACKED)).astype(np.int64))]
     ax = axes(ax, (7.2, 0.9 + 0.24 * len(names)))
     from matplotlib.colors import to_rgb
 
     palette = np.array([to_rgb(color) for color in CLUSTERS])
     colors = _colors(columns, sizes)
-    rows = [palette[color[columns[some, level]]] for level, color in enumerate(colors)]
+    rows = [palette[color[columns[objects, level]]] for level, color in enumerate(colors)]
     ax.imshow(np.array(rows), aspect="auto", interpolation="nearest")
     ax.set_xticks([])
     write_names(ax.yaxis, np.arange(len(names)), names)
-    ax.hlines(np.arange(len(names) - 1) + 0.5, -0.5, len(some) - 0.5, color="white", linewidth=1.0)
-    shown = f"{len(columns):,} objects" if len(some) == len(columns) else f"{len(some):,} of {len(columns):,} objects"
-    ax.set(xlabel=f"{shown}, by their clusters", ylabel="number of clusters")
+    ax.hlines(np.arange(len(names) - 1) + 0.5, -0.5, len(objects) - 0.5, color="white", linewidth=1.0)
+    count = count_drawn(len(objects), len(columns), "objects")
+    ax.set(xlabel=f"{count}, by their clusters", ylabel="number of clusters")
     entitle(ax, f"The clusters of {len(columns):,} objects, {len(names)} levels")
     return ax
 
@@ -117,17 +129,17 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
     names, columns, sizes = _levels(levels)
     ax = axes(ax, (7.2, 1.2 + 0.55 * len(names)))
-    x = [_abreast(np.arange(len(sizes[0])))]
+    x = [_spread_evenly(np.arange(len(sizes[0])))]
     lines, widths = [], []
     for level in range(1, len(names)):
-        above, below, shared = _shared(columns, level)
+        above, below, shared = _count_shared(columns, level)
         middle = np.bincount(below, weights=shared * x[-1][above]) / sizes[level]
-        x.append(_abreast(middle))
+        x.append(_spread_evenly(middle))
         share = shared / sizes[level][below]
-        kept = share >= SMALLEST_EDGE
-        ends = zip(x[-2][above[kept]].tolist(), x[-1][below[kept]].tolist(), strict=True)
+        is_thick = share >= SMALLEST_EDGE
+        ends = zip(x[-2][above[is_thick]].tolist(), x[-1][below[is_thick]].tolist(), strict=True)
         lines += [[(a, level - 1), (b, level)] for a, b in ends]
-        widths += (3.0 * share[kept]).tolist()
+        widths += (3.0 * share[is_thick]).tolist()
     ax.add_collection(LineCollection(lines, colors=INK, linewidths=widths, alpha=0.5, zorder=1))
     areas = np.concatenate([10 + 400 * of_level / len(columns) for of_level in sizes])
     y = np.repeat(np.arange(len(names)), [len(of_level) for of_level in sizes])
@@ -137,7 +149,7 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.02, 1.02), ylabel="number of clusters")
     ax.set_xlabel("clusters, of an area as their share of the objects")
     entitle(ax, f"How the clusters of {len(columns):,} objects divide")
-    plain(ax).spines["bottom"].set_visible(False)
+    hide_spines(ax).spines["bottom"].set_visible(False)
     return ax
 
 
@@ -185,7 +197,7 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     ax.locator_params("x", integer=True)
     ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndarray) -> None:
@@ -199,14 +211,14 @@ def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndar
 def choice_of(choice: Any) -> Any:
     """Return the argument if it is a `Choice`, the result of `choose_k`; otherwise raise an error."""
     if not (hasattr(choice, "suggested") and hasattr(choice, "rows")):
-        raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {kind(choice)}.")
+        raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {type_name(choice)}.")
     return choice
 
 
 def criteria(choice: Any) -> list[str]:
     """Return the names of the criteria for which a `Choice` has numbers; criteria in `CRITERIA` come first."""
-    found = {name for row in choice.rows for name, value in row.items() if value is not None and name != "k"}
-    return [name for name in CRITERIA if name in found] + sorted(found - CRITERIA.keys())
+    names = {name for row in choice.rows for name, value in row.items() if value is not None and name != "k"}
+    return [name for name in CRITERIA if name in names] + sorted(names - CRITERIA.keys())
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
@@ -218,16 +230,16 @@ def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
     A level is a clustering with one number of clusters. The sizes are a list with one array for each level.
     """
     if not isinstance(levels, Mapping) or not levels:
-        raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {kind(levels)}.")
+        raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {type_name(levels)}.")
     in_order = in_one_order(list(levels.values()), [f"levels[{level!r}]" for level in levels])
     vectors = [label_vector(labels) for labels in in_order]
     for name, vector in zip(levels, vectors, strict=True):
         checks.check_one_per_row(vector, len(vectors[0]), f"levels[{name!r}]")
-    found = [np.unique(vector, return_inverse=True, return_counts=True)[1:] for vector in vectors]
-    return list(levels), np.column_stack([codes for codes, _ in found]), [sizes for _, sizes in found]
+    encoded = [np.unique(vector, return_inverse=True, return_counts=True)[1:] for vector in vectors]
+    return list(levels), np.column_stack([codes for codes, _ in encoded]), [sizes for _, sizes in encoded]
 
 
-def _shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _count_shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays: upper clusters, lower clusters, and the number of objects that each pair has in common.
 
     A pair is a cluster at ``level`` - 1 (upper) and a cluster at ``level`` (lower) that have common objects.
@@ -237,26 +249,26 @@ def _shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np
     return cells // width, cells % width, shared
 
 
-def _abreast(wanted: np.ndarray) -> np.ndarray:
-    """Return x coordinates from 0 to 1 with equal distances for clusters, in the order of the places ``wanted``."""
-    return (np.argsort(np.argsort(wanted, kind="stable"), kind="stable") + 0.5) / len(wanted)
+def _spread_evenly(places: np.ndarray) -> np.ndarray:
+    """Return x coordinates from 0 to 1 with equal distances for clusters, in the order of the places ``places``."""
+    return (np.argsort(np.argsort(places, kind="stable"), kind="stable") + 0.5) / len(places)
 
 
 def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
     """Return, for each level, an array with the colour of each cluster as a position in the palette `CLUSTERS`."""
-    found = [np.arange(len(sizes[0])) % len(CLUSTERS)]
+    colors_by_level = [np.arange(len(sizes[0])) % len(CLUSTERS)]
     for level in range(1, len(sizes)):
-        above, below, shared = _shared(columns, level)
+        above, below, shared = _count_shared(columns, level)
         # the order is ascending, so that the last assignment to an entry below is that of the largest number of objects
         order = np.argsort(shared, kind="stable")
         most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
         most_of[below[order]] = above[order]  # for each lower cluster, the upper cluster of most of its objects
         largest_of[above[order]] = below[order]  # for each upper cluster, the lower cluster with most of its objects
         keeps = largest_of[most_of] == np.arange(len(most_of))
-        colors = np.where(keeps, found[-1][most_of], -1)
-        used = np.bincount(colors[keeps], minlength=len(CLUSTERS))
+        colors = np.where(keeps, colors_by_level[-1][most_of], -1)
+        n_uses = np.bincount(colors[keeps], minlength=len(CLUSTERS))
         for cluster in np.flatnonzero(~keeps).tolist():
-            colors[cluster] = used.argmin()
-            used[colors[cluster]] += 1
-        found.append(colors)
-    return found
+            colors[cluster] = n_uses.argmin()
+            n_uses[colors[cluster]] += 1
+        colors_by_level.append(colors)
+    return colors_by_level

@@ -10,7 +10,7 @@ from gpuens.labels.encoding import encode_column
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
 from gpuens.plotting.cells import MISSING, NAMED, SEQUENCE, spread_colors
-from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, evenly, kind, short
+from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, select_evenly, shorten, type_name
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 
@@ -76,10 +76,10 @@ def domains(
     if places.xy is None:
         places.show(ax, palette[places.pixels(codes)])
     else:
-        drawn = evenly(codes, DRAWN)
+        objects = select_evenly(codes, DRAWN)
         # objects are drawn in random order, so that no domain hides all other domains
-        drawn = drawn[np.random.default_rng(0).permutation(len(drawn))]
-        places.scatter(ax, drawn, c=palette[codes[drawn]])
+        objects = objects[np.random.default_rng(0).permutation(len(objects))]
+        places.scatter(ax, objects, c=palette[codes[objects]])
     if len(names) <= NAMED:
         _write_legend(ax, names, palette, bool((codes < 0).any()))
     entitle(ax, f"{checks.counted(len(names), 'domain')} of {checks.counted(len(codes), 'object')}")
@@ -121,8 +121,8 @@ def uncertainty(
     """
     if (membership := getattr(estimator, "membership_", None)) is None:
         raise TypeError(
-            f"estimator must be a fitted one with membership_, such as Spatial, not {kind(estimator)}; fit it with "
-            "refine=True and neighbours, or draw plotting.domains."
+            f"estimator must be a fitted one with membership_, such as Spatial, not {type_name(estimator)}; fit it "
+            "with refine=True and neighbours, or draw plotting.domains."
         )
     index = index_of(getattr(estimator, "labels_", None))
     coordinates, shape = _layout(estimator, coordinates, shape)
@@ -133,9 +133,9 @@ def uncertainty(
     if places.xy is None:
         image = places.show(ax, values[places.pixels(np.arange(len(values)))], **scale)
     else:
-        drawn = evenly(np.zeros(len(values), dtype=np.int64), DRAWN)
-        drawn = drawn[np.argsort(values[drawn], kind="stable")]
-        image = places.scatter(ax, drawn, c=values[drawn], **scale)
+        objects = select_evenly(np.zeros(len(values), dtype=np.int64), DRAWN)
+        objects = objects[np.argsort(values[objects], kind="stable")]
+        image = places.scatter(ax, objects, c=values[objects], **scale)
     color_bar(image, ax, "entropy of the memberships / maximum", extend="max" if values.max() > top else "neither")
     entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
     return ax
@@ -156,8 +156,8 @@ class _Places:
     @classmethod
     def of(cls, coordinates: Any, shape: Any, index: Any, n_objects: int, y_down: bool) -> "_Places":
         if (coordinates is None) == (shape is None):
-            given = "neither was given" if shape is None else "both were given"
-            raise TypeError(f"a map needs coordinates or shape, but {given}; pass one of the two.")
+            problem = "neither was given" if shape is None else "both were given"
+            raise TypeError(f"a map needs coordinates or shape, but {problem}; pass one of the two.")
         if coordinates is None:
             if not isinstance(shape, (tuple, list)) or len(shape) != 2:
                 raise TypeError(f"shape must be (height, width), not {checks.shown(shape)}.")
@@ -193,10 +193,10 @@ class _Places:
         image = ax.imshow(pixels, extent=(-0.5, width - 0.5, height - 0.5, -0.5), **scale)
         return _frameless(ax, image)
 
-    def scatter(self, ax: "Axes", drawn: np.ndarray, **colors: Any) -> Any:
-        """Draw objects, in the order of ``drawn``, as points that nearly touch each other."""
+    def scatter(self, ax: "Axes", objects: np.ndarray, **colors: Any) -> Any:
+        """Draw objects, in the order of ``objects``, as points that nearly touch each other."""
         assert self.xy is not None
-        xy = self.xy[drawn]
+        xy = self.xy[objects]
         ax.set_aspect("equal")
         x, y = xy.T
         points = ax.scatter(x, y, _area_of_a_point(ax, xy), linewidths=0, rasterized=len(xy) > RASTERIZED, **colors)
@@ -239,7 +239,7 @@ def _write_legend(ax: "Axes", names: np.ndarray, palette: np.ndarray, gaps: bool
     """Write the names of the domains beside the map."""
     from matplotlib.lines import Line2D
 
-    texts = [short(name, LONGEST_NAME) for name in names] + ["no label"] * gaps
+    texts = [shorten(name, LONGEST_NAME) for name in names] + ["no label"] * gaps
     marks = [
         Line2D([], [], marker="o", linestyle="", markersize=6, markeredgewidth=0, color=color)
         for color in [*palette[:-1], *[palette[-1]] * gaps]

@@ -4,7 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
+from gpuens.plotting.drawing import (
+    CLUSTERS,
+    INK,
+    MARK,
+    SHADE,
+    SMALLEST_TYPE,
+    WIDEST,
+    axes,
+    entitle,
+    hide_spines,
+    type_name,
+)
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 
@@ -45,13 +56,13 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
 
     from gpuens.partition.linkage.dendrogram import Dendrogram
 
-    tree = _dendrogram_of(estimator)
+    tree = _check_dendrogram(estimator)
     p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
     ax = axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
     ax.set(ylabel="distance (1 - similarity)")
     if tree.n_leaves == 1:
         entitle(ax, "One distinct label row: there is nothing to merge")
-        return plain(ax)
+        return hide_spines(ax)
     branch = tree.cut(p)
     top = Dendrogram(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
@@ -78,8 +89,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     if lifted:
         from matplotlib.ticker import MaxNLocator
 
-        shown = np.asarray(MaxNLocator(8).tick_values(low - lifted, high - lifted))
-        ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
+        ticks = np.asarray(MaxNLocator(8).tick_values(low - lifted, high - lifted))
+        ax.set_yticks(ticks + lifted, [f"{distance:g}" for distance in ticks])
     ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
     if 1 < n_branches <= p:
         ax.axhline(cut, color=MARK, linewidth=1, linestyle="--")
@@ -96,7 +107,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
         xlabel=f"{p:,} branches, too many to write how many objects each has" if crowded else "objects in the branch"
     )
     entitle(ax, f"{type(estimator).__name__}: the last {p - 1:,} of {tree.n_leaves - 1:,} merges")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
@@ -129,7 +140,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # 2 clusters, 3 clusters
     [0.5, 0.5]
     """
-    _dendrogram_of(estimator)
+    _check_dendrogram(estimator)
     p = checks.check_integer(p, "p", minimum=2)
     lasting = estimator.lifetimes_[: p - 1]
     k = np.arange(2, len(lasting) + 2)
@@ -142,7 +153,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
     name = type(estimator).__name__
     entitle(ax, f"{name}: the lifetime of each number of clusters, {estimator.n_clusters_:,} chosen")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def ca_tree(
@@ -192,49 +203,23 @@ def ca_tree(
     >>> ge.plotting.ca_tree(est).get_title()
     'CA-tree of 8 objects: 3 nodes at τ = 0.4'
     """
-    tree, made_at, made_with = _grown_tree(tree)
-    if tau is None:
-        tau = made_at
-    if gamma is None:
-        gamma = made_with
-    from matplotlib.collections import LineCollection
-
-    n_clusterings = len(tree.clusterings)
-    taken, kept = np.zeros((2, len(tree)), dtype=bool)
+    tree, cut_tau, cut_gamma = _unpack_tree(tree)
+    tau, gamma = cut_tau if tau is None else tau, cut_gamma if gamma is None else gamma
+    in_cut, is_kept = np.zeros((2, len(tree)), dtype=bool)
     if tau is not None:
         tau = checks.check_between(tau, "tau", 0.0, 1.0)
-        taken[tree.cut(tau)] = True
-        kept[tree.kept(tau, gamma)] = True
-    if min_objects is None:
-        min_objects = (
-            1 if len(tree) <= NODES_DRAWN else 1 + int(np.partition(tree.counts, -NODES_DRAWN - 1)[-NODES_DRAWN - 1])
-        )
-    else:
+        in_cut[tree.cut(tau)] = True
+        is_kept[tree.kept(tau, gamma)] = True
+    if min_objects is not None:
         min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
-    n_objects = int(tree.counts[-1])
-    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with each node, all its ancestors are drawn
-    x = _abreast(tree, drawn)
-
+    elif len(tree) <= NODES_DRAWN:
+        min_objects = 1
+    else:
+        min_objects = 1 + int(np.partition(tree.counts, -NODES_DRAWN - 1)[-NODES_DRAWN - 1])
+    n_clusterings, n_objects = len(tree.clusterings), int(tree.counts[-1])
+    nodes = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with each node, all its ancestors are drawn
     ax = axes(ax, (7.2, 4.6))
-    below = drawn[tree.parents[drawn] >= 0]
-    above = tree.parents[below]
-    elbows = np.stack(
-        [
-            np.stack([x[below], tree.radii[below]], axis=1),
-            np.stack([x[below], tree.radii[above]], axis=1),
-            np.stack([x[above], tree.radii[above]], axis=1),
-        ],
-        axis=1,
-    )
-    ax.add_collection(LineCollection(list(elbows), colors=INK, linewidths=0.6, alpha=0.6, zorder=1))
-    area = 8 + 250 * tree.counts / n_objects
-    for nodes, face, edge, label in (
-        (drawn[~taken[drawn]], SHADE, "none", None),
-        (drawn[(taken & ~kept)[drawn]], "white", MARK, "left out"),
-        (drawn[kept[drawn]], MARK, "none", "taken" if kept.sum() == taken.sum() else "kept"),
-    ):
-        if len(nodes):
-            ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
+    _draw_nodes(ax, tree, nodes, in_cut, is_kept)
     if tau is not None:  # radii are integers; the line is 0.5 above the largest accepted radius
         height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
         ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
@@ -242,24 +227,44 @@ def ca_tree(
     ax.set_xticks([])
     ax.set_ylim(-0.03 * n_clusterings - 0.2, 1.05 * n_clusterings + 0.2)
     ax.locator_params("y", integer=True)
-    which = "nodes" if len(drawn) == len(tree) else f"the {len(drawn):,} nodes of {min_objects:,} objects or more"
-    ax.set(xlabel=f"{which}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
-    found = "" if tau is None else f": {taken.sum():,} nodes at τ = {tau:g}"
-    found += "" if kept.sum() == taken.sum() else f", {kept.sum():,} kept"
-    entitle(ax, f"CA-tree of {n_objects:,} objects{found}")
-    return plain(ax)
+    label = "nodes" if len(nodes) == len(tree) else f"the {len(nodes):,} nodes of {min_objects:,} objects or more"
+    ax.set(xlabel=f"{label}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
+    summary = "" if tau is None else f": {in_cut.sum():,} nodes at τ = {tau:g}"
+    summary += "" if is_kept.sum() == in_cut.sum() else f", {is_kept.sum():,} kept"
+    entitle(ax, f"CA-tree of {n_objects:,} objects{summary}")
+    return hide_spines(ax)
 
 
-def _dendrogram_of(estimator: Any) -> Any:
+def _draw_nodes(ax: Any, tree: Any, nodes: np.ndarray, in_cut: np.ndarray, is_kept: np.ndarray) -> None:
+    """Draw nodes of a CA-tree and the edges to their parents; nodes of the cut are red, filled if kept."""
+    from matplotlib.collections import LineCollection
+
+    x = _spread_nodes(tree, nodes)
+    below = nodes[tree.parents[nodes] >= 0]
+    above = tree.parents[below]
+    corners = ((x[below], below), (x[below], above), (x[above], above))
+    elbows = np.stack([np.stack([x_of, tree.radii[node]], axis=1) for x_of, node in corners], axis=1)
+    ax.add_collection(LineCollection(list(elbows), colors=INK, linewidths=0.6, alpha=0.6, zorder=1))
+    area = 8 + 250 * tree.counts / tree.counts[-1]
+    for places, face, edge, label in (
+        (nodes[~in_cut[nodes]], SHADE, "none", None),
+        (nodes[(in_cut & ~is_kept)[nodes]], "white", MARK, "left out"),
+        (nodes[is_kept[nodes]], MARK, "none", "taken" if is_kept.sum() == in_cut.sum() else "kept"),
+    ):
+        if len(places):
+            ax.scatter(x[places], tree.radii[places], area[places], face, edgecolors=edge, label=label, zorder=2)
+
+
+def _check_dendrogram(estimator: Any) -> Any:
     """Return the dendrogram of a fitted linkage method; raise an error for any other argument."""
     if not hasattr(estimator, "dendrogram_"):
         raise TypeError(
-            f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {kind(estimator)}."
+            f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {type_name(estimator)}."
         )
     return estimator.dendrogram_
 
 
-def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
+def _unpack_tree(tree: Any) -> tuple[Any, float | None, float]:
     """Return the CA-tree of a tree, a reduction or a fitted estimator, and the parameters τ and γ of its cut.
 
     A tree without a cut has τ None. Raise an error for any other argument.
@@ -270,12 +275,12 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
     if cut is None:
         raise TypeError(
             "tree must be what CATree().grow(labels) returns, a reduction by CATree(…) or an estimator fitted with "
-            f"reduction=CATree(…) to labels in one piece, not {kind(tree)}."
+            f"reduction=CATree(…) to labels in one piece, not {type_name(tree)}."
         )
     return cut
 
 
-def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
+def _spread_nodes(tree: Any, nodes: np.ndarray) -> np.ndarray:
     """Return the x coordinates of the nodes of a CA-tree: leaves have equal distances, parents are above the children.
 
     Nodes that are not drawn have x = 0.
@@ -284,9 +289,9 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
     x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))
     reached[0] = np.inf
     reached[1] = -np.inf
-    tips = np.setdiff1d(drawn, tree.parents[drawn])
+    tips = np.setdiff1d(nodes, tree.parents[nodes])
     x[tips[np.argsort(tree.first[tips])]] = np.arange(len(tips))
-    for node in drawn.tolist():  # in ``drawn``, children come before parents
+    for node in nodes.tolist():  # in ``nodes``, children come before parents
         if np.isfinite(reached[0, node]):
             x[node] = reached[:, node].mean()
         parent = tree.parents[node]
@@ -302,7 +307,7 @@ def _branch_colors(estimator: Any, Z: np.ndarray, leaf_of_row: np.ndarray, branc
     ``leaf_of_row`` (G,) are the leaves of the rows, and ``branches`` (p,) those of the cut that hold the leaves. Nodes
     above the cut, and branches with rows of several clusters, have the colour ``INK``.
     """
-    labels, of_row = to_host(estimator._partition.labels), branches[leaf_of_row]
+    labels, of_row = to_host(estimator.fit_.partition.labels), branches[leaf_of_row]
     lowest, highest = np.full(len(branches), len(labels)), np.full(len(branches), -1)
     np.minimum.at(lowest, of_row, labels)
     np.maximum.at(highest, of_row, labels)
@@ -318,7 +323,7 @@ def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
 
     The cut is halfway between the last merge below it and the first merge above it.
     """
-    made = max(0, p - k)
-    below = heights[made - 1] if made else heights[0]
-    above = heights[made] if made < len(heights) else heights[-1]
+    n_merges = max(0, p - k)
+    below = heights[n_merges - 1] if n_merges else heights[0]
+    above = heights[n_merges] if n_merges < len(heights) else heights[-1]
     return float((below + above) / 2)

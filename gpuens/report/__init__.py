@@ -3,9 +3,9 @@
 Reports need matplotlib and jinja2.
 """
 
-from gpuens.report.choice import of_choice
-from gpuens.report.comparison import of_comparison
-from gpuens.report.fit import of_fit
+from gpuens.report.choice import render_choice
+from gpuens.report.comparison import render_comparison
+from gpuens.report.fit import render_fit
 from gpuens.report.page import refuse_missing
 
-__all__ = ["of_choice", "of_comparison", "of_fit", "refuse_missing"]
+__all__ = ["refuse_missing", "render_choice", "render_comparison", "render_fit"]

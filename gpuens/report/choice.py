@@ -21,15 +21,15 @@ CONSISTENT = (
 )
 
 
-def of_choice(choice: Any, title: str) -> bytes:
+def render_choice(choice: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of a result of `gpuens.choose_k`."""
-    found = criteria(choice)
+    names = criteria(choice)
     pictures = {
         name: Picture(f"{says[:1].upper()}{says[1:]}", partial(plotting.criterion, choice, name))
         for name, says in CRITERIA.items()
     }
-    first = [name for name in FIRST if name in found][:2]
-    others = [pictures[name] for name in found if name in CRITERIA and name not in first]
+    front_names = [name for name in FIRST if name in names][:2]
+    pictures_below = [pictures[name] for name in names if name in CRITERIA and name not in front_names]
     tall = (DETAIL[0], max(DETAIL[1], 1.2 + A_LEVEL * len(choice.labels)))
     where = [
         Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels), tall),
@@ -44,17 +44,17 @@ def of_choice(choice: Any, title: str) -> bytes:
                 for k in choice.consensus
             ),
         ]
-    rows = [[row["k"], *(row[name] for name in found)] for row in choice.rows]
+    rows = [[row["k"], *(row[name] for name in names)] for row in choice.rows]
     named = [(name.replace("_", " "), k) for name, k in choice.by_criterion.items()]
     single = Table("single criteria", ("criterion alone", "number of clusters"), named)
-    columns = ("number of clusters", *(name.replace("_", " ") for name in found))
+    columns = ("number of clusters", *(name.replace("_", " ") for name in names))
     sizes = np.unique(choice.labels[choice.suggested], return_counts=True)[1]
-    front = [pictures[name] for name in first] + [picture_of_sizes(sizes)]
+    front = [pictures[name] for name in front_names] + [picture_of_sizes(sizes)]
     return render(
         title,
         Answer(_answer(choice), _doubts(choice), front),
         [
-            Section("Other criteria", [single], others),
+            Section("Other criteria", [single], pictures_below),
             Section("How consistent are the clusterings at each number?", pictures=consistent, note=CONSISTENT),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
@@ -63,22 +63,22 @@ def of_choice(choice: Any, title: str) -> bytes:
 
 
 def _answer(choice: Any) -> list[str]:
-    said = [f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."]
-    said.append(f"The consensus of each number is that of {choice.method}.")
+    sentences = [f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."]
+    sentences.append(f"The consensus of each number is that of {choice.method}.")
     if choice.runners_up:
-        others = "; ".join(f"{k} clusters ({choice.reasons[k]})" for k in choice.runners_up)
-        said.append(f"Close to it: {others}.")
-    return said
+        runners_up = "; ".join(f"{k} clusters ({choice.reasons[k]})" for k in choice.runners_up)
+        sentences.append(f"Close to it: {runners_up}.")
+    return sentences
 
 
 def _doubts(choice: Any) -> list[str]:
-    said = []
+    sentences = []
     if choice.suggested in choice.lopsided:
         why = choice.lopsided[choice.suggested].removesuffix(".")
-        said.append(f"{why[:1].upper()}{why[1:]}.")
+        sentences.append(f"{why[:1].upper()}{why[1:]}.")
     if choice.structure is False:
         as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
-        said.append(f"There is no structure beyond chance: {as_well} might do as well.")
+        sentences.append(f"There is no structure beyond chance: {as_well} might do as well.")
     if choice.doubt is not None:
-        said.append(f"The number is in doubt: {choice.doubt}.")
-    return said
+        sentences.append(f"The number is in doubt: {choice.doubt}.")
+    return sentences

@@ -16,10 +16,10 @@ DRAWN = {
 }
 
 
-def of_comparison(comparison: Any, title: str) -> bytes:
+def render_comparison(comparison: Any, title: str) -> bytes:
     """Return an HTML page, in one file, with the table and the pictures of a `gpuens.workflows.compare.Comparison`."""
-    shown = comparison.table.round(4).reset_index()
-    table = Table("methods", shown.columns.tolist(), shown.astype(object).to_numpy().tolist())
+    cells = comparison.table.round(4).reset_index()
+    table = Table("methods", cells.columns.tolist(), cells.astype(object).to_numpy().tolist())
     answers = Picture(
         "Agreement of the answers with each other (NMI)",
         partial(plotting.answers, comparison),
@@ -34,12 +34,16 @@ def of_comparison(comparison: Any, title: str) -> bytes:
 
 
 def _answer(comparison: Any) -> list[str]:
-    first, *others = comparison.rows
-    said = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
-    alike = [row["method"] for row in others if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
+    first, *followers = comparison.rows
+    sentence = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
+    alike = [row["method"] for row in followers if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
     if alike:
-        return [f"{said}. As good as that: {', '.join(alike)}."]
-    return [f"{said}, and the next {others[0]['method']} {others[0]['anmi']:.3f}." if others else f"{said}."]
+        return [f"{sentence}. As good as that: {', '.join(alike)}."]
+    return [
+        f"{sentence}, and the next {followers[0]['method']} {followers[0]['anmi']:.3f}."
+        if followers
+        else f"{sentence}."
+    ]
 
 
 def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:

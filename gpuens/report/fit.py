@@ -38,7 +38,7 @@ CATEGORIES = 12  # maximum number of categories of an h5ad file for which the te
 UNEVEN = 2.0
 
 
-def of_fit(
+def render_fit(
     title: str, estimator: Any, facts: dict[str, Any], ids: Any = None, *, coordinates: Any = None, shape: Any = None
 ) -> bytes:
     """Return an HTML page, in one file, about a fitted estimator.
@@ -65,28 +65,28 @@ def of_fit(
     if graph is not None and coordinates is None and shape is None:
         coordinates, shape = graph.layout
     evidence, names = _evidence(estimator), facts.get("cluster_names")
-    found, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
+    found_modes, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [
         *(_clusters(evidence, names) if evidence else _sizes(facts)),
-        *(_annotators(estimator) if estimator.gives_names else ()),
+        *(_annotators(estimator) if estimator.parts().gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
         *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
-        *_clusterings(estimator, evidence, found),
+        *_clusterings(estimator, evidence, found_modes),
         *(_neighbors(joins) if joins else ()),
-        Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
+        Section("How it was made", [Table("facts of the run", ("what", "value"), list(_list_facts(facts)))]),
     ]
     counts = evidence.clusters.sizes if evidence else np.asarray(facts.get("cluster_sizes", ()))
     if evidence:
         pictures = pictures_of_evidence(evidence)
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
-    said = [*_answer(estimator, counts, evidence, facts, ids), *_stories(found)]
+    paragraphs = [*_answer(estimator, counts, evidence, facts, ids), *_stories(found_modes)]
     if joins:
-        said.insert(1, _domains(estimator, joins))
+        paragraphs.insert(1, _domains(estimator, joins))
     if coordinates is not None or shape is not None:
         pictures = [*pictures_of_places(estimator, coordinates=coordinates, shape=shape), *pictures]
-    answer = Answer(said, list(_doubts(estimator, evidence, facts)), pictures)
+    answer = Answer(paragraphs, list(_doubts(estimator, evidence, facts)), pictures)
     return render(title, answer, sections)
 
 
@@ -96,10 +96,10 @@ def _evidence(estimator: Any) -> Evidence | None:
     Return None if the labels are in chunks, if the base clusterings are soft, or if there is a single object.
     """
     try:
-        found: Evidence = estimator.evidence()
+        evidence: Evidence = estimator.evidence()
     except TypeError:
         return None
-    return found if len(found.labels) > 1 else None
+    return evidence if len(evidence.labels) > 1 else None
 
 
 def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
@@ -112,8 +112,8 @@ def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
     sizes = np.diff(evidence.rows.offsets)
     if sizes.sum() * sizes.max() > DIVIDED_CELLS:
         return None
-    found = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
-    return found if len(found.modes) > 1 else None
+    found_modes = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
+    return found_modes if len(found_modes.modes) > 1 else None
 
 
 # --- the result in words ----------------------------------------------------------------------------------------------
@@ -123,8 +123,8 @@ def _answer(
     estimator: Any, counts: np.ndarray, evidence: Evidence | None, facts: dict[str, Any], ids: Any
 ) -> Iterator[str]:
     """Yield paragraphs about the clusters and the method, the certainty of the objects, and the missing labels."""
-    said = _found(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
-    yield " ".join(filter(None, said))
+    sentences = _count_clusters(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
+    yield " ".join(filter(None, sentences))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
         yield _how_certain(evidence, _reason_against_sure(estimator, evidence), ids)
     if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
@@ -134,14 +134,14 @@ def _answer(
         yield _missing(evidence, ensemble.names, facts.get("n_unlabelled", 0))
 
 
-def _found(estimator: Any, counts: np.ndarray) -> str:
+def _count_clusters(estimator: Any, counts: np.ndarray) -> str:
     clusters = counted(estimator.n_clusters_, "cluster")
     if not len(counts):
         return f"The objects make {clusters}."
     n, largest, smallest = int(counts.sum()), int(counts.max()), int(counts.min())
     if len(counts) == 1:
         return f"The {counted(n, 'object')} make a single cluster."
-    ends = f"the largest has {_some(largest, n)}, the smallest {_some(smallest, n)}"
+    ends = f"the largest has {_count_share(largest, n)}, the smallest {_count_share(smallest, n)}"
     return f"The {counted(n, 'object')} make {clusters}: {ends}."
 
 
@@ -151,9 +151,9 @@ def _votes(facts: dict[str, Any]) -> str:
         return ""
     ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
     numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:CATEGORIES])]
-    more = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
+    ellipsis = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
     return (
-        f"The clusters are names that the clusterings share: {', '.join(numbers)}{more}. The votes for {ties} are "
+        f"The clusters are names that the clusterings share: {', '.join(numbers)}{ellipsis}. The votes for {ties} are "
         f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
     )
 
@@ -161,11 +161,10 @@ def _votes(facts: dict[str, Any]) -> str:
 def _left_unknown(facts: dict[str, Any]) -> str:
     if facts.get("n_doubtful") is None:
         return ""
-    n, least = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
+    n, threshold = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
     label = '"Unknown"' if "cluster_names" in facts else "-1"
-    return (
-        f"In the output, the label of {n} is {label}, because confidence is below {least:g}; this page has all labels."
-    )
+    because = f"because confidence is below {threshold:g}"
+    return f"In the output, the label of {n} is {label}, {because}; this page has all labels."
 
 
 def _domains(estimator: Any, joins: Joins) -> str:
@@ -195,12 +194,12 @@ def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -
     words = summary(kind).partition(":")[0].rstrip(".")
     method = f"The method {name} ({words[:1].lower()}{words[1:]})" if words else f"The method {name}"
     if (fallback := getattr(estimator, "fallback_", None)) is not None:
-        found = f"{fallback.capitalize()} found them, because the consensus by the method {name}"
-        return f"{found} agrees with none of the base clusterings (mean ARI {estimator.mean_ari_:.2f})."
+        sentence = f"{fallback.capitalize()} found them, because the consensus by the method {name}"
+        return f"{sentence} agrees with none of the base clusterings (mean ARI {estimator.mean_ari_:.2f})."
     if evidence is None:
         return f"{method} found them."
-    found = f"{method} found them in {counted(evidence.shape[1], 'base clustering')}"
-    return f"{found}, with which they have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI)."
+    sentence = f"{method} found them in {counted(evidence.shape[1], 'base clustering')}"
+    return f"{sentence}, with which they have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI)."
 
 
 def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
@@ -209,7 +208,7 @@ def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
     It counts sure objects unless there is a ``reason`` not to call any object sure.
     """
     masks, n = Sureness.of(evidence), len(evidence.labels)
-    sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in masks)
+    sure, fairly_sure, in_doubt = (_count_share(int(mask.sum()), n) for mask in masks)
     if reason is None:
         text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
     else:
@@ -219,10 +218,10 @@ def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
             f"{low:.2f} to {high:.2f}, and {in_doubt} are in doubt"
         )
     where = np.bincount(evidence.labels[masks.in_doubt], minlength=len(evidence.clusters.sizes))
-    most = np.argsort(-where, kind="stable")[:2]
-    if np.count_nonzero(where) > 2 and where[most].sum() > where.sum() / 2:
-        text += f", most of these in clusters {' and '.join(map(str, most))}"
-    names = [_name(ids, i) for i in _least_certain(evidence)[:NAMED]]
+    largest = np.argsort(-where, kind="stable")[:2]
+    if np.count_nonzero(where) > 2 and where[largest].sum() > where.sum() / 2:
+        text += f", most of these in clusters {' and '.join(map(str, largest))}"
+    names = [_name_object(ids, i) for i in _least_certain(evidence)[:NAMED]]
     return f"{text}. The least certain are {', '.join(names)}; more are listed below."
 
 
@@ -235,7 +234,7 @@ def _reason_against_sure(estimator: Any, evidence: Evidence) -> str | None:
     return f"On average only {percent(consensus)} of the clusterings put two objects of a cluster together"
 
 
-def _some(n: int, total: int) -> str:
+def _count_share(n: int, total: int) -> str:
     return f"{n:,} ({percent(n / total)})" if n else "none"
 
 
@@ -267,20 +266,20 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
-def _stories(found: Modes | None) -> Iterator[str]:
+def _stories(found_modes: Modes | None) -> Iterator[str]:
     """Yield a sentence about few modes; many are usual for clusterings that differ in their numbers of clusters."""
-    if found is not None and len(found.modes) <= TOLD_MODES:
-        yield f"{found.story} The consensus mixes them; the section on the base clusterings tells them apart."
+    if found_modes is not None and len(found_modes.modes) <= TOLD_MODES:
+        yield f"{found_modes.story} The consensus mixes them; the section on the base clusterings tells them apart."
 
 
-def _name(ids: Any, place: int) -> str:
+def _name_object(ids: Any, place: int) -> str:
     return f"object {place}" if ids is None else str(ids[place])
 
 
 def _least_certain(evidence: Evidence) -> list[int]:
     """Return the positions of the objects with the lowest certainty, the lowest first."""
-    found: list[int] = np.argsort(evidence.objects.certainty, kind="stable")[:LEAST_CERTAIN].tolist()
-    return found
+    objects: list[int] = np.argsort(evidence.objects.certainty, kind="stable")[:LEAST_CERTAIN].tolist()
+    return objects
 
 
 # --- sections ---------------------------------------------------------------------------------------------------------
@@ -292,16 +291,16 @@ def _sizes(facts: dict[str, Any]) -> Iterator[Section]:
         yield Section("The clusters", [Table("clusters", ("cluster", "objects"), rows)])
 
 
-def _called(names: list[Any] | None, cluster: int) -> Any:
+def _name_cluster(names: list[Any] | None, cluster: int) -> Any:
     """Return the name of a cluster in a table: its name if labels are names, otherwise its number."""
     return int(cluster) if names is None else str(names[cluster])
 
 
 def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
-    found = evidence.clusters
+    clusters = evidence.clusters
     means = np.bincount(evidence.labels, weights=evidence.objects.certainty) / np.bincount(evidence.labels)
-    columns = np.column_stack([found.consensus, found.stability, means]).tolist()
-    rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in enumerate(columns)]
+    columns = np.column_stack([clusters.consensus, clusters.stability, means]).tolist()
+    rows = [[_name_cluster(names, c), int(clusters.sizes[c]), *numbers] for c, numbers in enumerate(columns)]
     titles = ("cluster", "objects", "consensus", "stability", "mean certainty")
     yield Section(
         "The clusters",
@@ -312,30 +311,33 @@ def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
 
 def _annotators(estimator: Any) -> Iterator[Section]:
     """Yield a section with the agreement of the annotators with the consensus, and with each other, for each name."""
-    found = estimator.agreement_
-    annotators = [str(name) for name in found.annotators]
-    most = np.argsort(-found.votes.sum(axis=0), kind="stable")[:MOST_NAMES]
+    agreement = estimator.agreement_
+    annotators = [str(name) for name in agreement.annotators]
+    classes = np.argsort(-agreement.votes.sum(axis=0), kind="stable")[:MOST_NAMES]
     rows = [
-        [name, int(votes.sum()), _number(overall), *map(_number, shares[most])]
+        [name, int(votes.sum()), _format_number(overall), *map(_format_number, shares[classes])]
         for name, votes, overall, shares in zip(
-            annotators, found.votes, found.overall, found.with_consensus, strict=True
+            annotators, agreement.votes, agreement.overall, agreement.with_consensus, strict=True
         )
     ]
-    titles = ("annotator", "votes", "all", *(str(found.classes[c]) for c in most))
+    titles = ("annotator", "votes", "all", *(str(agreement.classes[c]) for c in classes))
     tables = [Table("share of the votes that are the consensus", titles, rows)]
     pairs = [(m, h) for m in range(len(annotators)) for h in range(m)]
     if len(pairs) <= PAIRS_SHOWN:
-        rows = [[f"{annotators[h]}, {annotators[m]}", *map(_number, found.between[m, h, most])] for m, h in pairs]
+        rows = [
+            [f"{annotators[h]}, {annotators[m]}", *map(_format_number, agreement.between[m, h, classes])]
+            for m, h in pairs
+        ]
         tables.append(Table("specific agreement of two annotators", ("annotators", *titles[3:]), rows))
     note = "The first table has the share of an annotator's votes for a name that are the consensus."
     if len(tables) > 1:
         note += " The second has the specific agreement of two annotators on a name, from 0 to 1."
-    if len(most) < len(found.classes):
-        note += f" These are the {MOST_NAMES} names with most votes, of {len(found.classes)}."
+    if len(classes) < len(agreement.classes):
+        note += f" These are the {MOST_NAMES} names with most votes, of {len(agreement.classes)}."
     yield Section("The annotators", tables, note=note)
 
 
-def _number(value: float) -> Any:
+def _format_number(value: float) -> Any:
     return "–" if np.isnan(value) else float(value)
 
 
@@ -364,10 +366,10 @@ def _levels(estimator: Any) -> Iterator[Section]:
         Picture("The top of the tree", partial(plotting.dendrogram, estimator), WIDE),
         Picture("The lifetime of each number of clusters", partial(plotting.lifetimes, estimator)),
     ]
-    most = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
-    if most > 3 and not devices.chunked(estimator.labels_):
+    end = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
+    if end > 3 and not devices.chunked(estimator.labels_):
         row_of = devices.to_host(estimator.reduction_.row_of)
-        rows = {k: estimator.cut_rows(k) for k in range(2, most)}
+        rows = {k: estimator.cut_rows(k) for k in range(2, end)}
         levels = {k: labels[row_of] for k, labels in rows.items()} if estimator.reduction_.covers_all else rows
         pictures += [
             Picture("The objects at each number of clusters", partial(plotting.tracking, levels)),
@@ -376,18 +378,18 @@ def _levels(estimator: Any) -> Iterator[Section]:
     yield Section("How many clusters?", pictures=pictures)
 
 
-def _clusterings(estimator: Any, evidence: Evidence | None, found: Modes | None) -> Iterator[Section]:
+def _clusterings(estimator: Any, evidence: Evidence | None, found_modes: Modes | None) -> Iterator[Section]:
     pictures, tables, notes = [], [], []
     names = estimator.reduction_.ensemble.names
     if evidence is not None:
         tables = [_table_of_clusterings(evidence, names)]
-    if found is not None:
-        tables.insert(0, _table_of_modes(found))
-        notes.append(f"{found.story} Each mode is a group of base clusterings that agree.")
+    if found_modes is not None:
+        tables.insert(0, _table_of_modes(found_modes))
+        notes.append(f"{found_modes.story} Each mode is a group of base clusterings that agree.")
     if evidence is not None and 1 < evidence.shape[1] <= MOST_CLUSTERINGS:
         draw = partial(plotting.clusterings, evidence.consistency, names=names)
-        said = "Agreement of the base clusterings with each other (ECS), and their inconsistency (IC)"
-        pictures.append(Picture(said, draw, side_of(evidence.shape[1])))
+        title = "Agreement of the base clusterings with each other (ECS), and their inconsistency (IC)"
+        pictures.append(Picture(title, draw, side_of(evidence.shape[1])))
     if hasattr(estimator, "correspondence_"):
         n = len(estimator.correspondence_)
         pictures += [
@@ -407,7 +409,7 @@ def _neighbors(joins: Joins) -> Iterator[Section]:
     rows = [
         [
             str(joins.members[m]),
-            *map(_number, (joins.joins[m], joins.expected[m], joins.coherence[m])),
+            *map(_format_number, (joins.joins[m], joins.expected[m], joins.coherence[m])),
             int(joins.steps[m]),
         ]
         for m in np.argsort(joins.coherence, kind="stable")
@@ -420,7 +422,7 @@ def _neighbors(joins: Joins) -> Iterator[Section]:
     yield Section("The neighbours", [Table("joins of the base clusterings", titles, rows)], note=note)
 
 
-def _table_of_modes(found: Modes) -> Table:
+def _table_of_modes(found_modes: Modes) -> Table:
     """Return a table with the size of each mode, its agreement, and its distance from the largest mode."""
     rows = [
         [
@@ -429,11 +431,11 @@ def _table_of_modes(found: Modes) -> Table:
             percent(mode.share),
             mode.n_clusters,
             mode.agreement,
-            float(found.ari[0, i]),
-            float(found.vi[0, i]),
-            str(found.names[mode.medoid]),
+            float(found_modes.ari[0, i]),
+            float(found_modes.vi[0, i]),
+            str(found_modes.names[mode.medoid]),
         ]
-        for i, mode in enumerate(found.modes)
+        for i, mode in enumerate(found_modes.modes)
     ]
     columns = ("mode", "base clusterings", "share", "clusters", "ARI within", "ARI with mode 0", "VI", "medoid")
     return Table("modes", columns, rows)
@@ -444,10 +446,10 @@ def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
 
     The clustering with the least agreement is first.
     """
-    found, n = evidence.agreement, len(evidence.labels)
+    agreement, n = evidence.agreement, len(evidence.labels)
     rows = [
-        [str(names[h]), float(found.nmi[h]), float(found.ecs[h]), percent(1 - int(found.n_labelled[h]) / n)]
-        for h in np.argsort(found.nmi, kind="stable")
+        [str(names[h]), float(agreement.nmi[h]), float(agreement.ecs[h]), percent(1 - int(agreement.n_labelled[h]) / n)]
+        for h in np.argsort(agreement.nmi, kind="stable")
     ]
     return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)
 
@@ -458,8 +460,8 @@ def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator
         return
     rows = [
         [
-            _name(ids, i),
-            _called(names, labels[i]),
+            _name_object(ids, i),
+            _name_cluster(names, labels[i]),
             *(float(of[i]) for of in (objects.certainty, objects.item_consensus, objects.margin)),
         ]
         for i in _least_certain(evidence)
@@ -468,7 +470,7 @@ def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator
     yield Section("The least certain objects", [Table("least certain objects", columns, rows)])
 
 
-def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_facts(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
         if name == "warnings":  # most warnings are shown above, except those about reading
             yield from (("note", warned) for warned in value if warned.startswith(OF_READING))

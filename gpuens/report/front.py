@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import plotting
-from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, largest_clusters, plain, quantiles_by_cluster
+from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, hide_spines, largest_clusters, quantiles_by_cluster
 from gpuens.report.page import Picture, percent
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def pictures_of_places(estimator: Any, **places: Any) -> list[Picture]:
 
 def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     """Draw the number of objects of each cluster as a bar that starts at zero."""
-    order, n_others = _shown(counts)
+    order, n_others = _select_rows(counts)
     rest = counts.sum() - counts[order].sum()
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
     # the row of all small clusters together has no bar, because its bar could be far longer than all other bars
     values = [*counts[order], *[0] * (n_others > 0)]
     colors = [CLUSTERS[c % len(CLUSTERS)] for c in order] + [SHADE] * (n_others > 0)
-    return _bars(_names(order, n_others), values, texts, colors, ax, "cluster")
+    return _bars(_name_clusters(order, n_others), values, texts, colors, ax, "cluster")
 
 
 def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
@@ -61,8 +61,8 @@ def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes"
 
 def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw the 5, 25, 50, 75 and 95 % quantiles of the certainty of each cluster's objects."""
-    order, n_others = _shown(evidence.clusters.sizes)
-    names = _names(order, n_others)
+    order, n_others = _select_rows(evidence.clusters.sizes)
+    names = _name_clusters(order, n_others)
     row_of = np.full(len(evidence.clusters.sizes), len(order))  # small clusters share the last row
     row_of[order] = np.arange(len(order))
     low, first, median, third, high = quantiles_by_cluster(
@@ -75,12 +75,12 @@ def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, columnspacing=1.0, handlelength=1)
     _name_rows(ax, names, "cluster")
     ax.set(xlim=(0, 1), xlabel="certainty")
-    return plain(ax)
+    return hide_spines(ax)
 
 
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw a matrix with the percentage of clusterings that put objects of two clusters together, for each pair."""
-    order, n_others = _shown(evidence.clusters.sizes)
+    order, n_others = _select_rows(evidence.clusters.sizes)
     values = 100 * evidence.clusters.among(order)
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
     places = np.arange(len(order))
@@ -96,40 +96,40 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
             if not np.isnan(value):
                 color = "white" if value > 60 else INK
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
-    which = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
-    ax.set(xlabel=f"{which}\n% of the clusterings put two objects together", ylabel="cluster")
+    label = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
+    ax.set(xlabel=f"{label}\n% of the clusterings put two objects together", ylabel="cluster")
     return ax
 
 
-def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
+def _select_rows(counts: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the clusters that have their own row, ascending, and the number of clusters that share the last row.
 
     If there are too many clusters, the largest ones have their own row.
     """
-    most = len(CLUSTERS)
-    if len(counts) <= most:
+    limit = len(CLUSTERS)
+    if len(counts) <= limit:
         return np.arange(len(counts)), 0
-    return largest_clusters(counts, most - 1), len(counts) - most + 1
+    return largest_clusters(counts, limit - 1), len(counts) - limit + 1
 
 
-def _names(order: np.ndarray, n_others: int) -> list[str]:
+def _name_clusters(order: np.ndarray, n_others: int) -> list[str]:
     return [str(cluster) for cluster in order] + [f"{n_others:,} others"] * (n_others > 0)
 
 
 def _bars(
-    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: list[str], ax: "Axes", what: str = ""
+    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: list[str], ax: "Axes", label: str = ""
 ) -> "Axes":
     ax.barh(np.arange(len(values)), values, color=colors, height=0.8)
     for place, (value, text) in enumerate(zip(values, texts, strict=True)):
         ax.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center")
     longest = max(map(len, texts))
     ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # room for texts
-    _name_rows(ax, names, what)
-    plain(ax).spines["bottom"].set_visible(False)
+    _name_rows(ax, names, label)
+    hide_spines(ax).spines["bottom"].set_visible(False)
     return ax
 
 
-def _name_rows(ax: "Axes", names: Sequence[str], what: str) -> None:
+def _name_rows(ax: "Axes", names: Sequence[str], label: str) -> None:
     ax.set_yticks(np.arange(len(names)), names)
     ax.tick_params(axis="y", length=0)
-    ax.set(ylim=(len(names) - 0.4, -0.6), ylabel=what)
+    ax.set(ylim=(len(names) - 0.4, -0.6), ylabel=label)

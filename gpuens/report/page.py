@@ -76,17 +76,17 @@ def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
     n_pictures = len(answer.pictures) + sum(len(section.pictures) for section in sections)
     words = Glossary()
     with progress.bar(n_pictures, "pictures") as bar:
-        front = [_drawn(picture, FRONT, bar) for picture in answer.pictures]
-        shown = [
+        front = [_draw(picture, FRONT, bar) for picture in answer.pictures]
+        drawn_sections = [
             {
                 "title": section.title,
                 "note": section.note,
-                "tables": [_shown(table) for table in section.tables],
-                "pictures": [_drawn(picture, picture.size, bar) for picture in section.pictures],
+                "tables": [_format_table(table) for table in section.tables],
+                "pictures": [_draw(picture, picture.size, bar) for picture in section.pictures],
             }
             for section in sections
         ]
-    text: str = _template().render(title=title, answer=answer, front=front, sections=shown, words=words)
+    text: str = _template().render(title=title, answer=answer, front=front, sections=drawn_sections, words=words)
     return text.encode(errors="replace")
 
 
@@ -98,7 +98,7 @@ def _template() -> Any:
     return Environment(autoescape=True, trim_blocks=False).from_string(source)
 
 
-def _shown(table: Table) -> dict[str, Any]:
+def _format_table(table: Table) -> dict[str, Any]:
     rest = len(table.rows) - ROWS_SHOWN
     return {
         "title": table.title,
@@ -108,7 +108,7 @@ def _shown(table: Table) -> dict[str, Any]:
     }
 
 
-def _drawn(picture: Picture, size: tuple[float, float], bar: Any) -> dict[str, Any]:
+def _draw(picture: Picture, size: tuple[float, float], bar: Any) -> dict[str, Any]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -136,7 +136,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {text_of(one)}" for name, one in value.items())
+        return ", ".join(f"{name}: {text_of(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(text_of, value[:20])) + " …" * (len(value) > 20)
     return str(value)

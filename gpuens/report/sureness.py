@@ -37,5 +37,7 @@ def doubt_of_number(estimator: Any) -> str | None:
 def mean_consensus(evidence: "Evidence") -> float:
     """Return the mean of C over the pairs of objects within a cluster, where each cluster counts by its objects."""
     clusters = evidence.clusters
-    known = ~np.isnan(clusters.consensus)  # clusters of several members
-    return float(np.average(clusters.consensus[known], weights=clusters.sizes[known])) if known.any() else 0.0
+    has_pairs = ~np.isnan(clusters.consensus)  # clusters of several members
+    if not has_pairs.any():
+        return 0.0
+    return float(np.average(clusters.consensus[has_pairs], weights=clusters.sizes[has_pairs]))

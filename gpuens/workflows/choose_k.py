@@ -254,7 +254,7 @@ class _Comparison(ABC):
         """Return the unfitted estimator for k clusters."""
         method, device = self.settings.method, self.settings.device
         estimator = default_estimator(method, k, self.settings.random_state, device)
-        if estimator.needs_features and not isinstance(self.data, Features):
+        if estimator.parts().needs_features and not isinstance(self.data, Features):
             raise ValueError(
                 f"method {method!r} compares the objects by features; give features in place of labels, or take "
                 "another method."
@@ -264,8 +264,8 @@ class _Comparison(ABC):
     def part(self, k: int, labels: Any, evidence: Evidence, estimator: Any, **criteria: Any) -> Arrays:
         """Return the labels for k clusters, their criteria, and a description of very uneven sizes or ""."""
         rng = np.random.default_rng([self.settings.seed, 0, k])  # draws for k do not depend on the other numbers
-        unit = estimator._whole_unit
-        remedy = partial(remedy_of, estimator, estimator._resolved_parts()[1], evidence.rows.n_objects * unit, k)
+        unit = estimator.fit_.whole_unit
+        remedy = partial(remedy_of, estimator, estimator.fit_.parts.partitioner, evidence.rows.n_objects * unit, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes // unit, remedy, unit)
         criteria = {**_criteria_of_consensus(evidence, rng), **criteria}
         return {
@@ -299,7 +299,7 @@ class _OfEnsembles(_Comparison):
 
     def consensus(self, k: int) -> Arrays:
         estimator, ensemble, missing = self.estimator(k), Ensemble(self.clusterings(k)), self.settings.missing
-        estimator.fit(ensemble, **({"features": self.data.values} if estimator.needs_features else {}))
+        estimator.fit(ensemble, **({"features": self.data.values} if estimator.parts().needs_features else {}))
         evidence = estimator.evidence(missing=missing)
         pairs = evidence.pairs()
         criteria = {
@@ -445,8 +445,8 @@ class _OfOneEnsemble(_Comparison):
                 estimator = self.estimator(k).fit(self.data, **self.fit_parameters)
             return self.part(k, estimator.labels_, estimator.evidence(missing=missing), estimator)
         groups, lifetimes = estimator.reduction_.groups(), estimator.lifetimes_
-        row_labels, labels = estimator._cut(k, "choose_k()")
-        row_of, unit = devices.to_host(groups.row_of), estimator._whole_unit
+        row_labels, labels = estimator.fit_.cut(k, "choose_k()")
+        row_of, unit = devices.to_host(groups.row_of), estimator.fit_.whole_unit
         evidence = Evidence.of_groups(groups.rows, row_labels, row_of, missing, unit=unit)
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
         return self.part(k, labels, evidence, estimator, lifetime=lifetime)

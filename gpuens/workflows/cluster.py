@@ -138,7 +138,7 @@ def cluster(
     _refuse_features(X, estimator, method)
     if n_clusters is not None:
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
-    suggests = not (n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden")
+    suggests = not (n_clusters is not None or estimator.parts().chooses_n_clusters or kind == "leiden")
     seed = int(rng.integers(2**31)) if suggests else 0
     source = _prepare(X, kind, scale, seed, home, client)
     if suggests:
@@ -161,7 +161,7 @@ def cluster(
             fit(estimator, ensemble, client=client)
         else:
             ensemble.device_kind = home
-            features = getattr(source.X, "values", source.X) if estimator.needs_features else None
+            features = getattr(source.X, "values", source.X) if estimator.parts().needs_features else None
             estimator.fit(ensemble, **({} if features is None else {"features": features}))
     estimator.ensemble_ = ensemble
     agreement = gate.agreement_of(estimator, ensemble, source.sampled, client)
@@ -169,7 +169,7 @@ def cluster(
     if gate.pass_gate(estimator, X, ensemble, agreement, int(rng.integers(2**31)), client):
         for sentence in warnings_of_fit:
             checks.warn(sentence)
-    estimator._keep({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
+    estimator.add_results({"scale": source.scale, **({"suggestion": suggestion} if suggests else {})})
     return estimator
 
 
@@ -219,12 +219,12 @@ def _refuse_chunks(X: Any, kind: str, client: Any) -> None:
 
 def _refuse_features(X: Any, estimator: "Method", method: str) -> None:
     """Raise an error if the method needs features of another form."""
-    if estimator.needs_features and chunked(X):
+    if estimator.parts().needs_features and chunked(X):
         raise TypeError(
             f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
             "method that uses only labels."
         )
-    if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
+    if estimator.parts().needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
         raise TypeError(
             f"X must be dense features for method {method!r}, not {type(X).__name__}; pass an array, or take a method "
             "that uses only labels."
@@ -247,7 +247,7 @@ def check(
             "resolutions × seeds; leave it out."
         )
     estimator = default_estimator(method, n_clusters, 0, "auto")
-    estimator._checked()
+    estimator.checked_parts()
     return estimator
 
 

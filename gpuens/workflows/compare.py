@@ -177,8 +177,8 @@ def compare(
             try:
                 for seed in _seeds(name, random_state, repeat):
                     estimator = default_estimator(name, n_clusters, seed, device)
-                    given = {"features": features} if estimator.needs_features else {}
-                    if estimator.needs_features and features is None:
+                    given = {"features": features} if estimator.parts().needs_features else {}
+                    if estimator.parts().needs_features and features is None:
                         raise ValueError("needs features of the objects.")
                     with time_limit(max_seconds):
                         found, spent = _fitted(estimator, ensemble, given)
@@ -201,7 +201,7 @@ def chosen(methods: Any) -> list[str]:
     """Return the names of the methods that ``methods`` selects: "all", "fast" or a list of names."""
     if isinstance(methods, str) and methods in ("all", "fast"):
         kinds = {name: kind() for name, kind in REGISTRY.all().items()}
-        return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
+        return [name for name, kind in kinds.items() if methods == "all" or kind.parts().learns_by_sums]
     parts = methods.split(",") if isinstance(methods, str) else methods
     try:
         names = list(dict.fromkeys(str(part).strip() if isinstance(part, str) else part for part in parts))
@@ -258,7 +258,7 @@ def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
 
 
 def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
-    if not any(REGISTRY.load(name)().needs_features for name in names):
+    if not any(REGISTRY.load(name)().parts().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
     return points_of(features, n_objects, "cpu")
 

@@ -13,7 +13,7 @@ from gpuens.io.atomic import replacing
 from gpuens.kmeans import nested
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import methods
-from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
+from gpuens.plotting.drawing import LONGEST_TITLE, for_files, shorten
 from gpuens.runtime import checks, failures
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
@@ -96,7 +96,7 @@ def demo(
     except (ImportError, OSError) as error:  # matplotlib is missing, or it finds no folder to store its fonts
         say(str(error))
         return None
-    name = short(dataset.name, LONGEST_TITLE)
+    name = shorten(dataset.name, LONGEST_TITLE)
     ax.set_title(f"{name}: co-association in {len(ks)} clusterings, ordered by {PICTURED.upper()}")
     with replacing(picture) as file:
         ax.figure.savefig(file, format="png")

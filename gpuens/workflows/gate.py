@@ -21,6 +21,7 @@ from gpuens.evidence.overlaps import Overlaps
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import Features
 from gpuens.labels.rows import Rows, by_first_row
+from gpuens.methods.fit import Learned
 from gpuens.partition import Partition
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -42,7 +43,7 @@ def agreement_of(estimator: Any, ensemble: Any, sampled: Any, client: Any) -> Ag
     if estimator.n_clusters_ == 1:
         return None
     try:
-        if (row_labels := estimator._partition.labels) is not None:
+        if (row_labels := estimator.fit_.partition.labels) is not None:
             return measure_agreement(Overlaps.of(estimator.reduction_.rows, devices.to_host(row_labels)))
         from gpuens.distributed import rows_in_chunks
 
@@ -68,7 +69,7 @@ def pass_gate(estimator: Any, X: Any, ensemble: Any, agreement: Agreement | None
             checks.warn(f"{about}, so that k-means with {N_STARTS} starts took its place.")
         else:
             checks.warn(f"{about}, so that its clusters are doubtful; make other base clusterings.")
-    estimator._keep({"mean_ari": ari, "mean_wallace": wallace, "fallback": fallback})
+    estimator.add_results({"mean_ari": ari, "mean_wallace": wallace, "fallback": fallback})
     return passed
 
 
@@ -98,7 +99,7 @@ def _take_labels(estimator: Any, ensemble: Any, labels: Any, client: Any) -> boo
     and model files are those of any consensus. It is not possible if the distinct label rows are not in this process.
     """
     reduction, in_chunks = estimator.reduction_, devices.chunked(labels)
-    if estimator._partition.labels is None or (in_chunks and ensemble.shape[0] <= ensemble.shape[1]):
+    if estimator.fit_.partition.labels is None or (in_chunks and ensemble.shape[0] <= ensemble.shape[1]):
         return False
     if in_chunks:
         from gpuens.distributed import joint_rows
@@ -113,20 +114,13 @@ def _take_labels(estimator: Any, ensemble: Any, labels: Any, client: Any) -> boo
     row_labels = by_first_row(_most_frequent(row_of, labels, counts))
     k = int(row_labels.max()) + 1
 
-    def learn(parts: Any, rows: Rows, _: Any) -> Partition:
-        similarity = Coassociation()(rows) if parts.similarity is None else estimator.similarity_
-        estimator._forget()
-        estimator.similarity_ = similarity
-        estimator._keep(similarity.results)
-        estimator._partition, estimator.n_clusters_ = Partition(row_labels, k), k
-        estimator._objects, estimator._evidence = None, None
-        partition: Partition = estimator._partition
-        return partition
+    def learn(rows: Rows) -> Learned:
+        similarity = estimator.fit_.learned.similarity
+        similarity = Coassociation()(rows) if similarity is None else similarity
+        return Learned(Partition(row_labels, k), similarity, dict(similarity.results))
 
-    clusterings = reduction.ensemble if in_chunks else ensemble
-    estimator._fit(
-        estimator._checked(), clusterings, lambda device: reduction, device=reduction.rows.device, learn=learn
-    )
+    clusterings, device = reduction.ensemble if in_chunks else ensemble, reduction.rows.device
+    estimator.fit_reduced(estimator.checked_parts(), clusterings, lambda device: reduction, learn, device=device)
     return True
 
 

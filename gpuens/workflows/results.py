@@ -39,7 +39,8 @@ def results_of(
     """
     labels, n_doubtful = estimator.labels_, None
     if min_confidence is not None:
-        labels, n_doubtful = estimator._confident_labels(min_confidence)
+        labels = estimator.confident_labels(min_confidence)
+        n_doubtful = int((to_host(estimator.confidence_) < min_confidence).sum())
     means, beside = _evidence(estimator, weights) if evidence else (None, {})
     if membership:
         beside["membership"] = to_host(estimator.membership_)
@@ -58,12 +59,12 @@ def all_results_of(
     If the evidence does not fit the memory, or if weights have fractions, it is left out with a warning.
     """
     try:
-        return results_of(estimator, labelled, True, estimator.gives_membership, min_confidence, weights)
+        return results_of(estimator, labelled, True, estimator.fit_.gives_membership, min_confidence, weights)
     except (MemoryError, TypeError) as error:
-        if min_confidence is not None or (isinstance(error, TypeError) and estimator._lacks_evidence() is None):
+        if min_confidence is not None or (isinstance(error, TypeError) and estimator.fit_.lacks_evidence() is None):
             raise
         checks.warn(f"certainty, confidence and margin are left out: {error}")
-        return results_of(estimator, labelled, False, estimator.gives_membership)
+        return results_of(estimator, labelled, False, estimator.fit_.gives_membership)
 
 
 def annotated_entries(
@@ -75,7 +76,7 @@ def annotated_entries(
     """
     parameters = {"method": method, **estimator.get_params(), **neighbors, "clusterings": names}
     labels, facts = to_host(results.labels), {**(results.evidence or {}), **potts_of(estimator)}
-    if estimator.gives_names:  # texts, because numbers in h5ad files are clusters by size
+    if estimator.parts().gives_names:  # texts, because numbers in h5ad files are clusters by size
         labels = as_texts(labels)
         facts = {**facts, "classes": estimator.classes_}  # columns of the membership
     return annotated.entries(key, labels, results.beside, parameters, **facts)
@@ -102,7 +103,7 @@ def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, A
         weights_of_defined = None if weights is None else weights[defined]
         means[name] = float(np.average(values[defined], weights=weights_of_defined)) if defined.any() else None
     beside = {name: getattr(evidence.objects, name) for name in BESIDE}
-    if estimator.marks_rest:
+    if estimator.parts().marks_rest:
         beside[REST] = to_host(estimator.rest_)
     return {"anmi": evidence.agreement.anmi, "ecs": evidence.agreement.mean_ecs, **means}, beside
 

@@ -656,7 +656,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
         for est in [ge.EAC(4)] if here else [ge.EAC(4, reduction="sample:150"), ge.LWGP(4)]:
             expected = est.fit(labels).labels_
             est.fit(in_chunks.on_gpus(chunks_of(labels, 300)))
-            assert isinstance(est._partition.labels, np.ndarray)
+            assert isinstance(est.fit_.partition.labels, np.ndarray)
             found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
             np.testing.assert_array_equal(found, expected)
         assert est.reduction_.rows.device == ("cuda" if here else "cpu")
@@ -664,18 +664,16 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])
 def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch):
-    """The partition's attributes are returned in host memory. The attributes of an earlier fit are removed."""
+    """The partition's labels are in host memory, and its results are those of a fit here."""
     fitting = sys.modules["gpuens.distributed.fitting"]
     chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
     monkeypatch.setattr(chunks, "somewhere", graph.embed)
-    est._found, est.before_ = ("before_",), 1
-    partition = fitting._learn_there(est, chunks, est._checked(), chunks.groups.rows, None)
-    assert not hasattr(est, "before_")
+    partition, _, results = fitting._learn_there(est, chunks, est.checked_parts(), chunks.groups.rows)
     assert isinstance(partition.labels, np.ndarray)
     expected = ge.methods()[method](4).fit(labels[:200])
     np.testing.assert_array_equal(oracles.by_size(partition.labels[expected.reduction_.row_of]), expected.labels_)
-    assert est.n_clusters_ == expected.n_clusters_
-    assert est._found == expected._found
+    assert partition.n_clusters == expected.n_clusters_
+    assert (results | partition.results).keys() == expected.fit_.results.keys()
 
 
 # --- base clusterings -------------------------------------------------------------------------------------------------

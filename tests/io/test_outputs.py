@@ -286,7 +286,7 @@ def nothing_after_labels(monkeypatch):
             return fail() if evidence or membership else results_of(estimator, labelled)
 
         monkeypatch.setattr(results, "results_of", labels_alone)
-        monkeypatch.setattr(report, "of_fit", fail)
+        monkeypatch.setattr(report, "render_fit", fail)
 
     return put
 
@@ -387,7 +387,7 @@ def test_evidence_is_refused_by_bytes(monkeypatch, part):
 
 def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, own_method, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
-    monkeypatch.setattr("gpuens.methods.forecast.refuse_beyond_memory", lambda *_, **__: None)
+    monkeypatch.setattr(sys.modules["gpuens.methods.forecast"], "refuse_beyond_memory", lambda *_, **__: None)
     own_method("own", lambda _: pytest.fail("the fit has begun"))
     for option in ("--evidence", "--report out.html"):
         code, out, (error,) = call(f"run labels.csv -k 60 --method own -o out.csv {option}")

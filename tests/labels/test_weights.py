@@ -20,7 +20,7 @@ LABELS = {
     "missing": structured_labels(70, 5, 4, missing=0.2, seed=2)[0],
     "repeated rows": random_labels(80, 5, (2, 4), distinct=25, seed=3),
 }
-BY_RATIOS = [name for name in OF_LABELS if ge.methods()[name](4)._checked().real_weights]
+BY_RATIOS = [name for name in OF_LABELS if ge.methods()[name](4).parts().real_weights]
 
 
 def method(name, n_clusters=4, **parameters):
@@ -61,7 +61,7 @@ def test_whole_weights_are_repetition(of, name):
     weighted, plain = method(of).fit(labels, sample_weight=weights), method(of).fit(repeated(labels, weights))
     np.testing.assert_array_equal(repeated(weighted.labels_, weights), plain.labels_)
     np.testing.assert_array_equal(weighted.reduction_.counts, plain.reduction_.counts)
-    if weighted.gives_membership:
+    if weighted.fit_.gives_membership:
         np.testing.assert_array_equal(repeated(weighted.membership_, weights), plain.membership_)
     assert weighted.weight_unit_ == 1.0
     assert_like_repetition(weighted, plain, weights)
@@ -146,7 +146,7 @@ def pairs_by_ratios():
             est = ge.Consensus(3, similarity=similarity, partitioner=partitioner)
             if not measure.needs_features:
                 with contextlib.suppress(ValueError):
-                    if est._checked().real_weights:
+                    if est.checked_parts().real_weights:
                         yield similarity, partitioner
 
 

@@ -63,7 +63,7 @@ def test_pairs_of_rows_are_foreseen_as_they_are_refused(monkeypatch):
     needed = {}
     for est in (ge.CSPA(3), ge.LIMBO(3), ge.EAC(3, linkage="complete"), ge.OCIa(3)):
         with checks.memory_asked() as asked:
-            est._checked().refuse_too_many(ge.Rows(labels), 3)
+            est.checked_parts().refuse_too_many(ge.Rows(labels), 3)
         needed[type(est).__name__] = foresee(est, shape).memory - max(asked)
     assert len(set(needed.values())) == 1  # codes and rows, the same for all
     monkeypatch.setenv("GPUENS_MEMORY", "10MB")

@@ -122,7 +122,7 @@ def test_a_worker_s_warnings_are_the_caller_s(fake_cupy, monkeypatch):
     chunks = distributed.Chunks(distributed.on_gpus(da.from_array(LABELS, chunks=(200, 10))))
     monkeypatch.setattr(chunks, "somewhere", graph.embed)
     est = ge.OCH(5)
-    said = warned(lambda: fitting._learn_there(est, chunks, est._checked(), chunks.groups.rows, None))
+    said = warned(lambda: fitting._learn_there(est, chunks, est.checked_parts(), chunks.groups.rows))
     assert "one of 5 clusters has" in said
 
 
@@ -146,10 +146,10 @@ class SizedEAC(ge.EAC):
 def test_a_partitioner_with_a_smallest_size_is_told_as_it_is_written(written):
     """The advice quotes the partitioner as the user wrote it, and a user can follow the advice."""
     est = ge.Consensus(2, partitioner=written)
-    said = remedy_of(est, est._resolved_parts()[1], 30, 2)
+    said = remedy_of(est, est.parts().partitioner, 30, 2)
     better = re.match(r"pass partitioner='(.*)' \(--partitioner \1\) for larger ones, or take another", said)[1]
     assert better.endswith("min_size=2")
-    assert est.set_params(partitioner=better)._resolved_parts()[1].min_size == 2
+    assert est.set_params(partitioner=better).parts().partitioner.min_size == 2
 
 
 def test_methods_with_a_smallest_size_are_told_so():

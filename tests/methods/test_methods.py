@@ -36,7 +36,7 @@ def test_the_order_of_the_objects_changes_nothing(method, seed):
     order = np.random.default_rng(seed).permutation(len(labels))
     a, b = (METHODS[method](4).fit(x) for x in (labels, labels[order]))
     np.testing.assert_array_equal(oracles.by_size(a.labels_[order]), b.labels_)
-    if not a.needs_features:
+    if not a.parts().needs_features:
         numbers, new = np.empty(a.n_clusters_, dtype=int), random_labels(200, 5, (2, 4), seed=seed + 9)
         numbers[a.labels_[order]] = b.labels_
         np.testing.assert_array_equal(numbers[a.predict(new)], b.predict(new))
@@ -109,7 +109,7 @@ def test_repeated_objects_share_a_label(method):
 
 
 @pytest.mark.parametrize("reduction", [None, ge.Sample(40, random_state=1)])
-@pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).gives_membership))
+@pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).parts().gives_membership))
 def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(method, reduction, where):
     labels, _ = structured_labels(200, 5, 3, noise=0.1, split=1, missing=0.1, seed=0)
     labels[190:] = 9 + np.arange(10)[:, None]  # these objects have labels that no other object has
@@ -132,7 +132,7 @@ def test_structure_is_found(method, ensemble):
     assert est.n_clusters_ == 4
     assert est.labels_.dtype == np.int64
     assert set(est.labels_) == {0, 1, 2, 3}
-    assert hasattr(est, "membership_") == est.gives_membership
+    assert hasattr(est, "membership_") == est.fit_.gives_membership
 
 
 def test_lwea_is_scipy_on_the_literal_matrix(ensemble):

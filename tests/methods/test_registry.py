@@ -88,7 +88,7 @@ def test_parts_may_be_names(own_registry):
         "chooses_n_clusters",
         "marks_rest",
     ):
-        assert getattr(est, ability) == getattr(wanted, ability)
+        assert getattr(est.parts(), ability) == getattr(wanted.parts(), ability)
     refused(lambda: ByName(3, theta=-1).fit(labels), ValueError, "theta")
 
     class Wrong(ByName):
@@ -190,7 +190,8 @@ def test_nothing_is_loaded_but_the_method_that_is_used():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) == {
-        f"gpuens.methods.{name}" for name in ("base", "forecast", "hbgf", "lopsided", "parameters", "registered")
+        f"gpuens.methods.{name}"
+        for name in ("base", "fit", "forecast", "hbgf", "lopsided", "parameters", "parts", "registered")
     }
 
 

@@ -125,7 +125,7 @@ def test_shares_of_0_and_1_are_labels(method):
     """Rows of shares of a walk of 0 steps are partitioned like the rows of their labels."""
     rows = Rows(np.column_stack([np.arange(60) // 20] * 3 + [np.arange(60) // 15]))
     shares = ShareRows.of_objects(walk(rows, ge.Graph.grid((60,)), steps=0), rows.offsets)
-    parts = ge.methods()[method](3)._checked()
+    parts = ge.methods()[method](3).checked_parts()
     similarity = None if parts.similarity is None else parts.similarity(rows, None)
     found = parts.partitioner(similarity, shares, 3)
     assert ari(found.labels, parts.partitioner(similarity, rows, 3).labels) == 1

@@ -186,7 +186,7 @@ def test_a_complete_graph_gives_average_linkage():
         np.testing.assert_array_equal(est.labels_, plain.labels_)
         np.testing.assert_allclose(est.distances_, plain.distances_, atol=1e-12)
     np.testing.assert_array_equal(
-        est.predict(labels[:9]), plain._rule()(Rows(plain.reduction_.ensemble.encoded(labels[:9])))
+        est.predict(labels[:9]), plain.fit_.rule(Rows(plain.reduction_.ensemble.encoded(labels[:9])))
     )
 
 

@@ -98,7 +98,7 @@ def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged(
     for _ in range(20):
         est = ge.ECRMC(2, n_neighbors=2).fit(labels, features=rng.normal(size=(6, 3)))
         rows = np.sort(1 - est.dendrogram_.similarities)
-        repeated = est._partition.self_similarities[est.reduction_.counts > 1]
+        repeated = est.fit_.partition.self_similarities[est.reduction_.counts > 1]
         assert len(repeated) == 1
         expected = max(0.0, rows[0] - (1 - repeated[0]))
         np.testing.assert_allclose(est.lifetimes_, [*np.diff(rows)[::-1], expected], atol=1e-12)

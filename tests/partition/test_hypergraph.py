@@ -156,7 +156,7 @@ def test_it_ends_with_the_process_that_has_started_it():
 def test_without_the_package_it_is_refused_before_any_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "mtkahypar", None)
     text = refused(lambda: ge.HGPA(3).fit(LABELS), ImportError, "mtkahypar", installing.command("hgpa"))
-    assert ge.HGPA(3).lacks == text
+    assert ge.HGPA(3).parts().lacks == text
     assert ge.compare(LABELS, 3, methods="hgpa,lwgp").left_out == {"hgpa": text}
 
 

@@ -428,4 +428,4 @@ def test_without_pymetis_a_cut_says_what_to_do(fit, monkeypatch):
     labels = structured_labels(30, 5, 3)[0]
     refused(lambda: fit(labels), ImportError, "METIS", f"{installing.command_for('pymetis')}, or", "conda-forge")
     ge.HBGF(3).fit(labels)
-    assert ge.CSPA(3).lacks == ge.MCLA(3).lacks != ge.HBGF(3).lacks is None
+    assert ge.CSPA(3).parts().lacks == ge.MCLA(3).parts().lacks != ge.HBGF(3).parts().lacks is None

@@ -96,7 +96,7 @@ def test_objects_of_which_little_is_known_are_less_certain():
     est = ge.EM(4).fit(CLEAR)
     one = np.full_like(CLEAR[:4], -1)
     one[:, 0] = CLEAR[:4, 0]
-    shares = est._partition.membership(Rows(est.reduction_.ensemble.encoded(one)))
+    shares = est.fit_.partition.membership(Rows(est.reduction_.ensemble.encoded(one)))
     assert (shares.max(axis=1) < 0.999).all()
     assert (shares.max(axis=1) > 1 / 4).all()
 

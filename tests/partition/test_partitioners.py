@@ -104,7 +104,7 @@ def test_lifetimes_are_those_of_clusters_of_that_size(kind):
             continue
         est = kind(min_size=least).fit(labels)
         counts = est.reduction_.counts
-        own = est._partition.self_similarities[counts > 1]
+        own = est.fit_.partition.self_similarities[counts > 1]
         expected = oracles.large_lifetimes(merges_of(est), counts, least, 1 - own.min() if len(own) else None)
         found = est.lifetimes_.tolist()
         assert [lifetime for lifetime in expected if lifetime is not None] == found
@@ -190,7 +190,7 @@ def as_numbered(labels, rest, numbered):
 
 def check(est, k, least):
     """Check the cut of a fit by a literal search. Check that each remaining object joined its most similar cluster."""
-    rows, labels = est.reduction_.rows, devices.to_host(est._partition.labels)
+    rows, labels = est.reduction_.rows, devices.to_host(est.fit_.partition.labels)
     of_objects = np.repeat(np.arange(len(rows)), rows.counts)
     groups, similar = (
         oracles.CoreGroups(None, rows.counts, of_objects),
@@ -198,7 +198,7 @@ def check(est, k, least):
     )
     wanted, rest = oracles.cut_of_large(merges_of(est), groups, k, least, similar)
     assert rest.any()
-    np.testing.assert_array_equal(est._partition.rest[of_objects], rest)
+    np.testing.assert_array_equal(est.fit_.partition.rest[of_objects], rest)
     found = labels[of_objects]
     wanted = as_numbered(wanted, rest, found)
     np.testing.assert_array_equal(found[~rest], wanted[~rest])
@@ -217,11 +217,11 @@ def check(est, k, least):
 @pytest.mark.parametrize("name", LINKAGES)
 def test_every_linkage_has_it_on_every_device(name, where):
     est = clone(LINKAGES[name]).set_params(device=where)
-    est.fit(LABELS, features=FEATURES if est.needs_features else None)
+    est.fit(LABELS, features=FEATURES if est.parts().needs_features else None)
     least = {"lwea": 15, "ecrmc": 15, "pairs": 2, "eac, single": 3, "eac, complete": 12}.get(name, 9)
     check(est, est.n_clusters, least)
     np.testing.assert_array_equal(devices.to_host(est.predict(LABELS)), est.labels_)
-    np.testing.assert_array_equal(est.rest_, est._partition.rest[devices.to_host(est.reduction_.row_of)])
+    np.testing.assert_array_equal(est.rest_, est.fit_.partition.rest[devices.to_host(est.reduction_.row_of)])
     np.testing.assert_array_equal(est.evidence().labels, est.labels_)
 
 
@@ -247,7 +247,7 @@ def test_nodes_of_a_tree_count_their_objects(kind):
     est = kind(4, min_size=12, reduction=ge.CATree(0.3)).fit(LABELS)
     assert est.reduction_.counts.max() > 2
     check(est, 4, 12)
-    np.testing.assert_array_equal(est.rest_, est._partition.rest[est.reduction_.row_of])
+    np.testing.assert_array_equal(est.rest_, est.fit_.partition.rest[est.reduction_.row_of])
 
 
 def test_unknown_rows_are_compared_with_the_clusters_without_the_rest():

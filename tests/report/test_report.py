@@ -18,7 +18,7 @@ from gpuens import Ensemble, Graph, Spatial, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import front, glossary, of_choice, of_comparison, of_fit, page
+from gpuens.report import front, glossary, page, render_choice, render_comparison, render_fit
 from gpuens.runtime import installing
 from gpuens.workflows.compare import Comparison
 
@@ -75,7 +75,7 @@ class Read(HTMLParser):
 
 
 def read(estimator, *given, **more):
-    page = of_fit("a <page> & its title", estimator, FACTS, *given, **more)
+    page = render_fit("a <page> & its title", estimator, FACTS, *given, **more)
     found = Read(page)
     assert found.opened == found.elsewhere == []
     assert len(page) < 3e6
@@ -228,7 +228,7 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
         of_reading,
         "n_clusters is not given, and the chosen number 4 is in doubt: …",
     ]
-    page = of_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
+    page = render_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
     found = Read(page)
     assert any(
         re.search(r"of clustering c 4\d %\. 7 objects without any label were left out\.$", p) for p in found.said
@@ -237,7 +237,8 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     assert of_reading in found.texts["td"]  # this note is in the table of settings, not among the doubts
     assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
-    assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
+    single = Read(render_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {}))
+    assert any("No label is missing." in text for text in single.said)
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -316,7 +317,7 @@ def test_labels_that_may_agree_by_chance_alone():
     est = CSPA(3).fit(labels)
     chance = str(est.evidence().beyond_chance).removeprefix("t")
     assert f"T{chance}: there may be nothing to find in them." in read(est).said
-    found = Read(of_choice(choose_k(labels, ks=[2, 3]), "title"))
+    found = Read(render_choice(choose_k(labels, ks=[2, 3]), "title"))
     assert any("independent clusterings might do as well" in text for text in found.said)
 
 
@@ -330,7 +331,7 @@ def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
     est = LWGP().fit(labels)
     assert f"The number of clusters is in doubt: {est.suggestion_.doubt()}." in read(est).said
     choice = choose_k(labels, ks=range(2, 8))
-    assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).said
+    assert f"The number is in doubt: {choice.doubt}." in Read(render_choice(choice, "title")).said
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -338,11 +339,11 @@ def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many
     rng = np.random.default_rng(0)
     one, two = rng.integers(0, 3, 120), rng.integers(0, 3, 120)
     labels = [np.where(rng.random(120) < 0.1, rng.integers(0, 3, 120), one if m < 8 else two) for m in range(13)]
-    page = Read(of_fit("title", EAC(3).fit(labels), {}))
+    page = Read(render_fit("title", EAC(3).fit(labels), {}))
     assert any("Your 13 clusterings are two stories: 8 and 5." in text for text in page.said)
-    assert "stories" not in of_fit("title", EAC(3).fit(labels[:8]), {}).decode()
+    assert "stories" not in render_fit("title", EAC(3).fit(labels[:8]), {}).decode()
     monkeypatch.setattr("gpuens.report.fit.DIVIDED_CELLS", 39 * 3 - 1)
-    assert "stories" not in of_fit("title", EAC(3).fit(labels), {}).decode()
+    assert "stories" not in render_fit("title", EAC(3).fit(labels), {}).decode()
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -377,14 +378,14 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
 
 def test_a_comparison_has_a_page():
     found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"])
-    page = Read(of_comparison(found, "title"))
+    page = Read(render_comparison(found, "title"))
     assert page.said[0].startswith(f"{found.best} agrees best with the base clusterings: it has an ANMI of ")
     assert [image["folded"] for image in page.images] == [False] * 3 + [True]
     assert page.texts["h2"] == ["The methods", "Words"]
     copies = Comparison(
         [dict(found.rows[0], method=name) for name in "ab"], {name: TRUTH for name in "ab"}, {"c": "why"}
     )
-    page = Read(of_comparison(copies, "title"))
+    page = Read(render_comparison(copies, "title"))
     assert page.said[0].endswith("As good as that: b.")
     assert page.texts["h2"] == ["The methods", "Left out", "Words"]
 
@@ -406,7 +407,7 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
 def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
+    monkeypatch.setattr("gpuens.report.render_fit", lambda *given: 1 / 0)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html"]) == 1
     labels = ["labels.npy", "labels.npy.lwgp.npy", "labels.npy.lwgp.npy.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
@@ -414,7 +415,7 @@ def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [*labels, "page.html"]
-    monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
+    monkeypatch.setattr("gpuens.report.render_fit", lambda *given: 1 / 0)
     assert cli.main(["run", "labels.npy", "-k", "5", "--report", "page.html"]) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
 
@@ -526,7 +527,7 @@ WIDER = "[...document.querySelectorAll('html, body *')].filter(e => e.scrollWidt
 def test_a_page_in_a_browser(tmp_path, browser):
     """The page fits the window, shows the keyboard focus, describes its pictures and prints completely."""
     wide = {f"option {i}": "x" * 300 for i in range(60)}
-    (tmp_path / "page.html").write_bytes(of_fit("Consensus", LWEA(4).fit(LABELS), FACTS | wide))
+    (tmp_path / "page.html").write_bytes(render_fit("Consensus", LWEA(4).fit(LABELS), FACTS | wide))
     browser.open(tmp_path / "page.html")
     for width in (390, 1280):
         browser("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)

@@ -232,7 +232,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     assert str(caught[-1].message).endswith(found.lopsided[4])
     assert found.to_dict()["lopsided"] == {str(k): why for k, why in found.lopsided.items()}
     assert "lopsided" not in found.table
-    assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
+    assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.render_choice(found, "title").decode()
     monkeypatch.setattr(Suggestion, "best", lambda self, numbers=None: [3])
     ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: only the suggested number is checked
 

@@ -68,7 +68,7 @@ def test_the_picture_shows_the_agreement(found):
 
 def test_fast_methods_learn_by_sums():
     fast = comparison.chosen("fast")
-    assert fast == [name for name in comparison.chosen("all") if REGISTRY.load(name)().learns_by_sums]
+    assert fast == [name for name in comparison.chosen("all") if REGISTRY.load(name)().parts().learns_by_sums]
     assert {"lwgp", "hbgf"} <= set(fast)
     assert not {"eac", "cspa"} & set(fast)
 

@@ -1,4 +1,4 @@
-// The number of fields of each row of a text table (gpuens/io/fields.py), counted as pandas' parser does.
+// The number of fields of each row of a text table (gpuens/io/layout.py), counted as pandas' parser does.
 #include "io/primitives.h"
 #include "runtime/parallel.h"
 

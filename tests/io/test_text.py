@@ -14,7 +14,7 @@ import pytest
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens.io import fields, read_features, read_label_file, read_labels, write_labels
+from gpuens.io import layout, read_features, read_label_file, read_labels, write_labels
 from gpuens.io.formulas import escaped, unescaped
 
 
@@ -83,12 +83,12 @@ def test_irregular_rows_are_those_that_csv_finds(seed):
     rows = [",".join(rng.choice(["a", "", '"b,c"', '"d\ne"', '5" x', '"f""g"'], 3)) for _ in range(30)]
     text = "\n".join(rows) + "\n" * int(rng.integers(2))
     whole = np.frombuffer(text.encode(), np.uint8)
-    assert fields.find_irregular_row(whole, ord(","), 3, 3) == (0, 0, 30)
+    assert layout.find_irregular_row(whole, ord(","), 3, 3) == (0, 0, 30)
     wrong = int(rng.integers(30))
     rows[wrong] = rng.choice(["a,b", "a", "a,b,c,d", ""])
     line = "\n".join(rows[:wrong]).count("\n") + 1 + (wrong > 0)
     counted = len(next(csv.reader([rows[wrong]]), [""])) or 1
-    found = fields.find_irregular_row(np.frombuffer("\n".join(rows).encode(), np.uint8), ord(","), 3, 3)
+    found = layout.find_irregular_row(np.frombuffer("\n".join(rows).encode(), np.uint8), ord(","), 3, 3)
     assert found == (line, counted, wrong) or (wrong == 29 and rows[wrong] == "")
 
 
@@ -276,9 +276,7 @@ def test_numbers_as_names_beside_an_index(table):
         ens = read_labels(table(by_k))
     one_sentence(caught[0].message)
     assert (ens.names, ens.n_objects) == (list("2345"), 60)
-    with pytest.warns(UserWarning, match="taken for an object; say header=True"):
-        assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 3
-    assert read_labels(table(",0\n5,3\n6,2\n"), header=True).n_objects == 2
+    assert read_labels(table(",0\n5,3\n6,2\n")).n_objects == 2
     assert read_labels(table(",0\n5,3\n6,2\n"), header=False).n_objects == 3
 
 
@@ -684,6 +682,6 @@ def test_an_index_of_several_levels_is_refused(tmp_path):
 
 def test_a_series_without_a_name_is_asked_about(tmp_path):
     pd.Series(np.arange(13) % 3 + 1).to_csv(tmp_path / "l.csv", index=False)
-    with pytest.warns(UserWarning, match=r"the first line counts the columns \(0\) and is taken for an object"):
-        assert read_labels(tmp_path / "l.csv").n_objects == 14
-    assert read_labels(tmp_path / "l.csv", header=True).n_objects == 13
+    with pytest.warns(UserWarning, match=r"counts the columns \(0\) and is taken for the names of the columns"):
+        assert read_labels(tmp_path / "l.csv").n_objects == 13
+    assert read_labels(tmp_path / "l.csv", header=False).n_objects == 14

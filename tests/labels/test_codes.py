@@ -72,9 +72,9 @@ def test_every_method(method, where):
     for labels in (LABELS, NOISE):
         est = METHODS[method](K).set_params(device=where).fit(labels)
         assert_by_size(est.labels_)
-        if not est.needs_features:
+        if not est.parts().needs_features:
             np.testing.assert_array_equal(devices.to_host(est.predict(labels)), devices.to_host(est.labels_))
-        if est.gives_membership:
+        if est.fit_.gives_membership:
             membership = devices.to_host(est.membership_)
             own = membership[np.arange(len(labels)), devices.to_host(est.labels_)]
             assert np.mean(own == membership.max(axis=1)) > 0.9
@@ -136,7 +136,7 @@ def test_cuts_are_numbered_like_fits(reduction, weights):
     for k in (2, 3, 5, 9):
         again = ge.LWEA(k, reduction=reduction).fit(NOISE, sample_weight=weights)
         np.testing.assert_array_equal(est.cut(k), again.labels_)
-        np.testing.assert_array_equal(est.cut_rows(k), again._partition.labels)
+        np.testing.assert_array_equal(est.cut_rows(k), again.fit_.partition.labels)
         assert_by_size(est.cut(k), weights)
 
 
@@ -233,7 +233,7 @@ def test_labels_on_a_gpu_are_numbered_there(fake_cupy, labels):
     expected = ge.LWGP(K).fit(labels).labels_
     est = ge.LWGP(K).fit(given)
     np.testing.assert_array_equal(devices.to_host(est.labels_), expected)
-    reduction, partition = est.reduction_, est._partition
+    reduction, partition = est.reduction_, est.fit_.partition
     before = len(fake_cupy.traffic.to_host.sizes)
     numbers, found = reduction.by_size(devices.move(partition.labels, "cuda"), K)
     assert max(fake_cupy.traffic.to_host.sizes[before:]) <= 8 * K
@@ -267,7 +267,7 @@ def test_core_groups_in_pieces(method, in_pieces):
         found = est.labels_.compute()
         assert_by_size(found)
         np.testing.assert_array_equal(est.predict(labels), found)
-        if est.gives_membership:
+        if est.fit_.gives_membership:
             membership = est.membership_.compute()
             assert np.mean(membership[np.arange(len(labels)), found] == membership.max(axis=1)) > 0.9
 
