@@ -10,7 +10,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
 from gpuens.labels.odd_columns import ColumnSource, separate_id_columns
 from gpuens.labels.odd_labels import warn_of_odd_labels
-from gpuens.methods import made, made_with_neighbors
+from gpuens.methods import make_estimator, make_with_neighbors
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
@@ -125,10 +125,10 @@ def consensus(
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
         method = METHOD_OF_DOMAINS if method is None else method
-        estimator = made_with_neighbors(method, n_clusters, parameters)
+        estimator = make_with_neighbors(method, n_clusters, parameters)
     else:
         method = METHOD if method is None else method
-        estimator = made(method, n_clusters, parameters)
+        estimator = make_estimator(method, n_clusters, parameters)
     if estimator.parts().needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(

@@ -61,11 +61,11 @@ class Job:
 
     def estimator(self) -> Any:
         """Make the estimator of this job; raise an error if its parameters are invalid."""
-        from gpuens.methods import made_with_neighbors
+        from gpuens.methods import make_with_neighbors
         from gpuens.runtime import checks
 
-        made = made_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
-        estimator = made(self.method, self.n_clusters, self.parameters)
+        make = make_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
+        estimator = make(self.method, self.n_clusters, self.parameters)
         of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}
         check_input(estimator, self.method, **of_input, neighbors=bool(self.neighbors))
         checks.check_choice(estimator.device, "device", DEVICES)

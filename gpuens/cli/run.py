@@ -350,12 +350,12 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
         kind = _class_of(args)
         estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().parts().needs_features))
     else:
-        from gpuens.methods import made_with_neighbors
+        from gpuens.methods import make_with_neighbors
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
         args.method = args.method or METHOD_OF_DOMAINS
         options = spelled(options_with_neighbors(args.method))
-        estimator = made_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
+        estimator = make_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
     of_input = {"features": args.features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
     check_input(estimator, args.method, **of_input, spelled=option_of)
     return estimator

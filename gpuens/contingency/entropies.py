@@ -15,9 +15,10 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are processed together
-KEPT, KEPT_BYTES = 4, 2**20  # number of ensembles whose entropies are kept, and their largest number of bytes
-SMALL = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
-BITS = 64  # most objects for which a cluster is a word, with a bit for each object
+CACHED_ENSEMBLES = 4  # ensembles whose entropies are kept
+CACHED_BYTES = 2**20  # most bytes of the labels of such an ensemble
+SMALL_CLUSTER = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
+WORD_BITS = 64  # most objects for which a cluster is a word, with a bit for each object
 
 
 def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarray:
@@ -49,14 +50,14 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     """
     ens, weights, device = ensemble_and_weights(ens, weights, device)
     labels, weights = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
-    if device == "cpu" and labels.matrix.nbytes <= KEPT_BYTES:
+    if device == "cpu" and labels.matrix.nbytes <= CACHED_BYTES:
         key = None if weights is None else (weights.tobytes(), weights.dtype.str)
         matrix = np.ascontiguousarray(labels.matrix)
         return _entropies_from_bytes(matrix.tobytes(), matrix.dtype.str, tuple(labels.n_clusters), key).copy()
     return _compute_entropies(labels, weights)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED_ENSEMBLES)
 def _entropies_from_bytes(
     codes: bytes, dtype: str, n_clusters: tuple[int, ...], weights: tuple[bytes, str] | None
 ) -> np.ndarray:
@@ -78,7 +79,7 @@ def _compute_entropies(labels: Labels, weights: np.ndarray | None) -> np.ndarray
 def _are_words(labels: Labels, weights: np.ndarray | None) -> bool:
     """Return whether clusters are words: of few objects of weight 1, with all labels known."""
     matrix, k = labels.matrix, np.array(labels.n_clusters)
-    is_small = labels.device == "cpu" and matrix.shape[1] <= BITS
+    is_small = labels.device == "cpu" and matrix.shape[1] <= WORD_BITS
     return bool(is_small and (weights is None or (weights == 1).all()) and (matrix < k[:, None]).all())
 
 
@@ -102,7 +103,8 @@ def _sum_tables(distinct: Distinct, weights: np.ndarray | None, unit: float) -> 
     """Return the sums of terms (N_c,), from the tables of all pairs of clusterings."""
     offsets = np.concatenate([[0], np.cumsum(distinct.labels.n_clusters)])
     total, adding = np.zeros(offsets[-1], dtype=np.int64), Lock()
-    terms = np.zeros((SMALL, SMALL) if weights is None or weights.dtype.kind == "i" else (0, 0), dtype=np.int64)
+    n_terms = SMALL_CLUSTER if weights is None or weights.dtype.kind == "i" else 0
+    terms = np.zeros((n_terms, n_terms), dtype=np.int64)
     cpu.entropy_terms(unit, terms)
 
     def add(cells: cpu.Cells) -> None:

@@ -17,7 +17,7 @@ from gpuens.runtime import device as devices
 from gpuens.similarity import Coassociation, ObservedCoassociation
 
 # largest number of objects in the matrix; the entries of a larger matrix would be smaller than the pixels of a picture
-SHOWN = 500
+MOST_OBJECTS = 500
 HISTOGRAM = "matches", "copresent", "counts"  # names of the arrays of `Pairs` that form the histogram
 
 
@@ -54,7 +54,7 @@ class ConsensusMatrix:
         ``counts`` (n_objects,) are the numbers of copies of each object; several may be drawn.
         """
         n = len(ensemble) if counts is None else int(counts.sum())
-        objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, SHOWN), replace=False))
+        objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, MOST_OBJECTS), replace=False))
         if counts is not None:
             objects = np.searchsorted(np.cumsum(counts), objects, side="right")
         sample = ensemble.take(objects)

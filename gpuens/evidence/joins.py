@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_STEPS = 16  # largest number of steps that are tried
-SUPPORTED = 0.5  # smallest mean share, corrected for chance, after a number of steps that a clustering supports
-MIXED = 0.1  # coherence below which a clustering counts as blind to the neighbours
+LEAST_SHARE = 0.5  # smallest mean share, corrected for chance, after a number of steps that a clustering supports
+LEAST_COHERENCE = 0.1  # coherence below which a clustering counts as blind to the neighbours
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +63,7 @@ class Joins:
     @property
     def blind(self) -> list[Any]:
         """The names of the clusterings whose coherence is below .1."""
-        return [name for name, coherence in zip(self.members, self.coherence, strict=True) if coherence < MIXED]
+        return [self.members[m] for m in np.flatnonzero(self.coherence < LEAST_COHERENCE)]
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -166,7 +166,7 @@ def _supported_steps(rows: Rows, graph: list[Any], m: Any, expected: float) -> i
             labelled_shares = xp.maximum(shares[objects, -1], 1).astype(np.float64)
             label_shares = xp.rint(label_shares / labelled_shares * ONE).astype(np.int64)
         mean = int(label_shares.sum()) / (ONE * len(objects))  # sums of whole numbers are equal on every device
-        if _correct_for_chance(mean, expected) < SUPPORTED:
+        if _correct_for_chance(mean, expected) < LEAST_SHARE:
             return step - 1
     return MOST_STEPS
 

@@ -10,23 +10,20 @@ this is the share of right labels (bench/results/confidence.md), whereas the eff
 depends on the kind of base clusterings.
 
 Both kinds of tables are made from one table of counts (`overlaps`). Dense ones are looked up for each label of an
-object; sparse ones are multiplied (`sparse_objects`), which takes 4 times as long for 10⁶ objects, 20 clusterings
-and 10 clusters, and half the time for 10⁵ objects and 1,000 clusters.
+object (`dense_objects`); sparse ones are multiplied (`sparse_objects`), which takes 4 times as long for 10⁶ objects,
+20 clusterings and 10 clusters, and half the time for 10⁵ objects and 1,000 clusters.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.evidence.dense_objects import DenseTables
 from gpuens.evidence.inputs import CONVENTIONS, read_consensus
-from gpuens.evidence.lifts import Lifts
-from gpuens.evidence.overlaps import Overlaps, multiply_counts
-from gpuens.evidence.sparse_objects import SparseTables, silhouette_of_means
+from gpuens.evidence.overlaps import Overlaps
+from gpuens.evidence.sparse_objects import SparseTables
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
-from gpuens.runtime.exponentials import logarithms
-from gpuens.similarity.base import LookedUp
 
 ODDS_OF_ERRORS = 2.0  # odds of a wrong label at a confidence of one half
 
@@ -143,63 +140,5 @@ def measure_objects(
 
     ``new`` says that the objects of ``rows`` are not members of these clusters.
     """
-    if not overlaps.dense:
-        return Objects(*SparseTables(overlaps, missing).evidence(rows, labels, new=new))
-    sizes, shared = overlaps.sizes, overlaps.counts.toarray()
-    members = overlaps.labelled if missing == "ignore" else np.tile(sizes, (overlaps.n_clusterings, 1))
-    look_up, lifts = LookedUp(shared), Lifts.of(shared, members, overlaps.offsets)
-    step = max(256, devices.scratch(rows.device) // (80 * (len(sizes) + rows.n_clusterings)))
-    evidence = np.empty((len(Objects._fields), rows.n_rows))
-    for start in range(0, rows.n_rows, step):
-        piece = slice(start, start + step)
-        evidence[:, piece] = _measure_piece(
-            rows.take(piece), labels[piece], (sizes, members), (look_up, lifts), missing, new
-        )
-    return Objects(*evidence)
-
-
-def _measure_piece(
-    rows: Rows,
-    labels: np.ndarray,
-    members: tuple[np.ndarray, np.ndarray],
-    tables: tuple[LookedUp, Lifts],
-    missing: str,
-    new: bool,
-) -> Objects:
-    """Return the evidence for a piece of the rows.
-
-    ``members`` are the sizes of the clusters (k,), and their objects that each clustering counts (M, k); ``tables``
-    look up the matches and the lifts.
-    """
-    codes = devices.to_host(rows.codes)
-    labelled = codes != rows.ensemble.missing_code
-    is_counted = labelled if missing == "ignore" else np.ones_like(labelled)
-    (sizes, members_counted), (look_up, lifts) = members, tables
-    confidence = lifts.confidence(rows, codes, labels, is_counted.sum(axis=1), new=new)
-    matches, clusterings = look_up(rows), multiply_counts(is_counted.astype(np.float64), members_counted)
-    if not new:
-        g = np.arange(len(labels))
-        matches[g, labels] -= labelled.sum(axis=1)  # do not count the match of an object with itself
-        clusterings[g, labels] -= is_counted.sum(axis=1)
-    means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
-    is_single = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1
-    inside, margin, silhouette, entropy = _summarize_means(means, labels, is_single)
-    return Objects(inside, margin, silhouette, confidence, entropy)
-
-
-def _summarize_means(means: np.ndarray, labels: np.ndarray, is_single: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return item consensus, margin, silhouette and entropy.
-
-    ``means`` (G, k) are the means of C between each row's objects and the other members of each cluster;
-    ``is_single`` (G,) marks the only members of a cluster.
-    """
-    g, n_labels = np.arange(len(labels)), means.shape[1]
-    total = means.sum(axis=1)
-    shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)
-    inside = means[g, labels]
-    entropy = -np.sum(shares * logarithms(np.where(shares > 0, shares, 1.0)), axis=1)
-    entropy = np.where(total > 0, entropy / logarithms(max(n_labels, 2)), float(n_labels > 1))
-    inside[is_single] = entropy[is_single] = np.nan
-    means[g, labels] = -1.0
-    best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)
-    return inside, inside - best, silhouette_of_means(inside, best, is_single), entropy
+    tables = (DenseTables if overlaps.dense else SparseTables)(overlaps, missing)
+    return Objects(*tables.evidence(rows, labels, new=new))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gpuens.evidence.dense_objects import silhouette_of_means
 from gpuens.evidence.overlaps import Overlaps, rows_of_cells, split_rows, sum_products
 from gpuens.labels.incidence import row_sums, sparse_incidence
 from gpuens.labels.rows import Rows
@@ -148,13 +149,3 @@ def _summarize_means(
     best = np.full(n, 0.0 if k > 1 else np.nan)
     np.maximum.at(best, row[~inside], means[~inside])
     return item_consensus, item_consensus - best, silhouette_of_means(item_consensus, best, is_single), entropy
-
-
-def silhouette_of_means(inside: np.ndarray, best: np.ndarray, is_single: np.ndarray) -> np.ndarray:
-    """Return the silhouette for the distance 1 - C, from the mean C inside the own cluster and the best other one."""
-    within, between = 1.0 - inside, 1.0 - best
-    larger = np.maximum(within, between)
-    silhouette = np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
-    silhouette[np.isnan(best)] = np.nan
-    silhouette[is_single & ~np.isnan(best)] = 0.0
-    return silhouette

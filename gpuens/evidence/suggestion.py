@@ -36,11 +36,11 @@ from gpuens.runtime import checks
 from gpuens.runtime.checks import counted
 from gpuens.runtime.exponentials import exponentials, natural_logarithms
 
-MARGIN = 1.25  # ratio of the largest number that is compared to the effective number of clusters
+LARGEST_RATIO = 1.25  # ratio of the largest number that is compared to the effective number of clusters
 MOST_COMPARED = 64  # largest such number; further eigenvalues are slow
 LEAST_MODE = 0.3  # smallest share of the clusterings with the same number of clusters for agreed numbers
-SPREAD = 2.2  # largest ratio of the upper to the lower quartile of agreed numbers
-CENTER = 0.5  # ratio of the center of the score to the effective number, for spread numbers
+QUARTILE_RATIO = 2.2  # largest ratio of the upper to the lower quartile of agreed numbers
+CENTER_RATIO = 0.5  # ratio of the center of the score to the effective number, for spread numbers
 NARROW_WIDTH, WIDE_WIDTH = 0.1, 1.0  # widths s of the score for agreed and for spread numbers
 # smallest ratios of the largest support to the second largest for which the spectrum decides alone: if it does not
 # contradict agreed numbers, and if it does
@@ -88,7 +88,7 @@ class Suggestion:
         if not len(self.sizes):
             return False
         low, high = self._quartiles
-        return bool(self.most_common[1] >= LEAST_MODE * len(self.sizes) and high <= SPREAD * low)
+        return bool(self.most_common[1] >= LEAST_MODE * len(self.sizes) and high <= QUARTILE_RATIO * low)
 
     @property
     def most_common(self) -> tuple[int, int]:
@@ -117,7 +117,7 @@ class Suggestion:
         """The second term of the score of each number: 0 at the center c, negative elsewhere."""
         center, width = self.effective, NARROW_WIDTH
         if not self.agreed:
-            center, width = max(CENTER * self.effective, float(min(self.sizes, default=1))), WIDE_WIDTH
+            center, width = max(CENTER_RATIO * self.effective, float(min(self.sizes, default=1))), WIDE_WIDTH
         distance = natural_logarithms(self.numbers / center)
         nearness: np.ndarray = -(distance * distance) / (2 * width * width)
         return nearness
@@ -284,7 +284,7 @@ def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None
     sizes, entropies, shares = _describe_clusterings(rows.hardened())
     labelled = sizes > 0
     effective = float(exponentials(np.array([entropies[labelled].mean()]))[0]) if labelled.any() else 1.0
-    largest = max(largest, min(int(np.ceil(MARGIN * effective)), MOST_COMPARED))
+    largest = max(largest, min(int(np.ceil(LARGEST_RATIO * effective)), MOST_COMPARED))
     spectrum = spectrum_of(rows, largest if at_most is None else min(largest, at_most))
     result = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
     if not len(spectrum.numbers):

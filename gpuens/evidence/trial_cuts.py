@@ -10,16 +10,16 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import LWCA
 
-SAMPLE = 10_000  # number of objects that are drawn if there are more rows
+SAMPLE_SIZE = 10_000  # number of objects that are drawn if there are more rows
 HALVINGS = 3  # number of divisions of the clusterings into halves
-SAME = 0.98  # smallest mean ARI of the cuts of two halves that are the same partition
-FEWEST = 2 ** (HALVINGS - 1) + 1  # smallest number of clusterings for which all halvings differ
+LEAST_ARI = 0.98  # smallest mean ARI of the cuts of two halves that are the same partition
+FEWEST_CLUSTERINGS = 2 ** (HALVINGS - 1) + 1  # smallest number of clusterings for which all halvings differ
 
 
 def sample_of(rows: Rows) -> Rows:
     """Return the rows of all objects or, if they are many or in pieces, of randomly drawn objects."""
     rows = rows.hardened()
-    return rows if rows.here and rows.n_rows <= SAMPLE else rows.draw(SAMPLE, np.random.default_rng(0))
+    return rows if rows.here and rows.n_rows <= SAMPLE_SIZE else rows.draw(SAMPLE_SIZE, np.random.default_rng(0))
 
 
 def largest_cluster(rows: Rows, n_clusters: int) -> float:
@@ -35,7 +35,7 @@ def halves_agree(rows: Rows, n_clusters: int, entropies: np.ndarray) -> bool:
     positions, so that both halves have coarse and fine clusterings, in whatever order they were given.
     """
     order, places = np.argsort(entropies, kind="stable"), np.arange(rows.n_clusterings)
-    if rows.n_clusterings < FEWEST:
+    if rows.n_clusterings < FEWEST_CLUSTERINGS:
         return False
     labelled, agreement = devices.to_host(rows.codes) != rows.ensemble.missing_code, []
     for digit in range(HALVINGS):
@@ -43,7 +43,7 @@ def halves_agree(rows: Rows, n_clusters: int, entropies: np.ndarray) -> bool:
         common = rows.take(np.flatnonzero(np.all([labelled[:, half].any(axis=1) for half in halves], axis=0)))
         first, second = (_cut(_select_clusterings(common, half), n_clusters) for half in halves)
         agreement.append(ari(first, second, sample_weight=common.counts))
-    return float(np.mean(agreement)) >= SAME
+    return float(np.mean(agreement)) >= LEAST_ARI
 
 
 def _select_clusterings(rows: Rows, clusterings: np.ndarray) -> Rows:

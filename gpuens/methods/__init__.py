@@ -165,25 +165,25 @@ def consensus(
     neighbors = {"graph": graph, "coordinates": coordinates, "groups": groups}
     neighbors = {name: value for name, value in neighbors.items() if value is not None}
     if neighbors:
-        estimator = made_with_neighbors(method, n_clusters, parameters)
+        estimator = make_with_neighbors(method, n_clusters, parameters)
     else:
-        estimator = made(METHOD if method is None else method, n_clusters, parameters)
+        estimator = make_estimator(METHOD if method is None else method, n_clusters, parameters)
     if min_confidence is not None:
         from gpuens.runtime import checks
 
         checks.check_between(min_confidence, "min_confidence", 0, 1)
-    given: dict[str, Any] = {"features": features, "sample_weight": sample_weight, "wide": wide}
+    options: dict[str, Any] = {"features": features, "sample_weight": sample_weight, "wide": wide}
     if neighbors and isinstance(method, str) and method in CONNECTED:
         from gpuens.labels.ensemble import Ensemble
         from gpuens.methods.spatial import graph_of
 
         labels = Ensemble(labels, wide=wide)
         neighbors = {"graph": graph_of(labels.n_objects, labels.index, graph, coordinates, groups)}
-    estimator.fit(labels, **given, **neighbors)
+    estimator.fit(labels, **options, **neighbors)
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
 
-def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
+def make_with_neighbors(method: str | None, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
     """Return the estimator of a method for objects with neighbours: of connected clusters, or else of domains.
 
     Parameters of `gpuens.Spatial` are its own; all others are the method's.
@@ -192,16 +192,16 @@ def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: 
 
     method = METHOD if method is None else method
     if isinstance(method, str) and method in CONNECTED:
-        return made(method, n_clusters, parameters)
+        return make_estimator(method, n_clusters, parameters)
     names = set(Spatial._get_param_names())
-    own = {name: value for name, value in parameters.items() if name in names - {"method"}}
+    of_spatial = {name: value for name, value in parameters.items() if name in names - {"method"}}
     rest = {name: value for name, value in parameters.items() if name not in names}
     if rest and "random_state" in set(parameters) & set(REGISTRY.load(method)._get_param_names()):
         rest["random_state"] = parameters["random_state"]
-    return Spatial(n_clusters, method=made(method, None, rest) if rest else method, **own)
+    return Spatial(n_clusters, method=make_estimator(method, None, rest) if rest else method, **of_spatial)
 
 
-def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
+def make_estimator(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Method":
     """Return the estimator of a method; raise an error if the method does not have one of the parameters."""
     kind: type[Method] = REGISTRY.load(method)
     names = kind._get_param_names() if parameters else []

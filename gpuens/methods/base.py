@@ -23,7 +23,7 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import nameless
 from gpuens.methods.fit import Fit, Learned
 from gpuens.methods.forecast import refuse_array
-from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
+from gpuens.methods.lopsided import remedy_of, warn_of_lopsided, without_lopsided_warnings
 from gpuens.methods.parameters import Parameters, positional
 from gpuens.methods.parts import Parts
 from gpuens.partition.base import Partitioner
@@ -166,7 +166,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
             return parts.reduce(rows, copies is not None) if graph is None else contiguous_groups(rows, graph)
 
         # the warning is about numbers of objects
-        with nullcontext() if copies is None or copies.whole else unsaid():
+        with nullcontext() if copies is None or copies.whole else without_lopsided_warnings():
             features = in_order_of(ensemble.index, features, "features")
             learn = partial(self.learn, parts, features=Features(features, ensemble, self._k))
             self.fit_reduced(parts, ensemble, reduce, learn, weighted=copies is not None)
@@ -357,10 +357,10 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         >>> est.confident_labels(0.7).tolist()
         [0, 0, -1, -1, 1, 1]
         """
-        least = checks.check_between(min_confidence, "min_confidence", 0, 1)
+        smallest = checks.check_between(min_confidence, "min_confidence", 0, 1)
         if (reason := self._fitted().lacks_evidence()) is not None:
             raise TypeError(reason)
-        labels, doubtful = devices.native(self.labels_).copy(), devices.native(self.confidence_) < least
+        labels, doubtful = devices.native(self.labels_).copy(), devices.native(self.confidence_) < smallest
         if labels.dtype == object:  # texts are in host memory
             doubtful = devices.to_host(doubtful)
         labels[doubtful] = nameless(labels)

@@ -24,6 +24,8 @@ class Consensus(Method):
 
     Attributes
     ----------
+    fit_ : gpuens.methods.fit.Fit
+        The reduction, the partition of its rows, and the similarity on which it rests.
     labels_ : array (n_objects,), int64
         The label of each object, in the memory and the library of the given labels. Cluster 0 has most objects (or the
         largest weight), 1 the next, and so on; of equal clusters, the one with the first object comes first.

@@ -27,32 +27,32 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 # smallest number of objects for a warning, because fewer objects can have clusters of single objects by chance
-FEWEST = 150
-FEWEST_EACH = 20  # smallest number of objects per cluster for a warning, for the same reason
-NEARLY_ALL = 0.9  # a cluster holds nearly all objects if its share of the objects is at least this value
+SMALLEST_N_OBJECTS = 150
+SMALLEST_MEAN_SIZE = 20  # smallest number of objects per cluster for a warning, for the same reason
+DOMINANT_SHARE = 0.9  # a cluster holds nearly all objects if its share of the objects is at least this value
 # smallest ratio, for a warning, of the largest cluster to the median of the largest clusters of the base clusterings
-LARGER = 2.0
-FEW = 0.01  # a cluster is small if its size is at most this share of the mean size, or if it has one object
-EATEN = 0.25  # smallest share, for a warning, of small clusters among all clusters
-TINY = 0.001  # a cluster is tiny if its share of the objects is at most this value
-LARGE = 0.01  # smallest share of the objects in each cluster that is not tiny, for a warning about tiny clusters
+SIZE_RATIO = 2.0
+SMALL_RATIO = 0.01  # a cluster is small if its size is at most this share of the mean size, or if it has one object
+MIN_SHARE_OF_SMALL = 0.25  # smallest share, for a warning, of small clusters among all clusters
+TINY_SHARE = 0.001  # a cluster is tiny if its share of the objects is at most this value
+LARGE_SHARE = 0.01  # smallest share of the objects in each other cluster, for a warning about tiny clusters
 
-_unsaid: ContextVar[bool] = ContextVar("_unsaid", default=False)
+_suppressed: ContextVar[bool] = ContextVar("_suppressed", default=False)
 
 
 @contextmanager
-def unsaid() -> Iterator[None]:
+def without_lopsided_warnings() -> Iterator[None]:
     """Suppress warnings about lopsided results inside a ``with`` block, because the caller discards most results."""
-    token = _unsaid.set(True)
+    token = _suppressed.set(True)
     try:
         yield
     finally:
-        _unsaid.reset(token)
+        _suppressed.reset(token)
 
 
 def warn_of_lopsided(rows: Rows, partition: Partition, remedy: Callable[[], str], unit: int | float = 1) -> None:
     """Warn if the sizes of a partition are far less even than in the base clusterings; see `why_lopsided`."""
-    if _unsaid.get() or partition.n_clusters < 2:
+    if _suppressed.get() or partition.n_clusters < 2:
         return
     if (why := why_lopsided(rows, _sizes(rows, partition), remedy, unit)) is not None:
         checks.warn(why)
@@ -65,30 +65,35 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str], unit:
     clusters. ``remedy`` gives the advice. Each counted object stands for a weight of ``unit``, in which the warning is.
     """
     k, n = len(sizes), rows.n_objects
-    if k < 2 or n < max(FEWEST, FEWEST_EACH * k):
+    if k < 2 or n < max(SMALLEST_N_OBJECTS, SMALLEST_MEAN_SIZE * k):
         return None
-    largest, eaten, few, tiny = int(sizes.max()), _share_of_few(sizes), int(_few(n, k)), _tiny_beside_large(sizes)
-    if largest <= NEARLY_ALL * n and eaten < EATEN and not tiny:
+    largest, n_tiny = int(sizes.max()), _count_tiny_beside_large(sizes)
+    share_of_small, small_size = _share_of_small(sizes), int(_small_size(n, k))
+    if largest <= DOMINANT_SHARE * n and share_of_small < MIN_SHARE_OF_SMALL and not n_tiny:
         return None
-    given = [own for own in rows.hardened().sizes_by_clustering() if len(own)]
-    usual = float(np.median([own.max() / own.sum() for own in given]))
-    found, whole = None, n * unit
-    if largest > max(NEARLY_ALL, LARGER * usual) * n:
-        found = (
-            f"one of {k} clusters has {largest * unit} of {whole} objects, while the largest of a base clustering has "
-            f"{usual:.0%} in the median"
+    base_sizes = [row for row in rows.hardened().sizes_by_clustering() if len(row)]
+    base_share = float(np.median([row.max() / row.sum() for row in base_sizes]))
+    base_share_of_small = float(np.median([_share_of_small(row) for row in base_sizes]))
+    reason, total = None, n * unit
+    if largest > max(DOMINANT_SHARE, SIZE_RATIO * base_share) * n:
+        reason = (
+            f"one of {k} clusters has {largest * unit} of {total} objects, while the largest of a base clustering has "
+            f"{base_share:.0%} in the median"
         )
-    elif eaten >= EATEN and eaten > LARGER * float(np.median([_share_of_few(own) for own in given])):
-        n_few = np.count_nonzero(sizes <= few)
-        found = (
-            f"clusters of at most {few * unit} of {whole} objects are {n_few} of {k}, which is rare in the base "
-            "clusterings"
+    elif share_of_small >= MIN_SHARE_OF_SMALL and share_of_small > SIZE_RATIO * base_share_of_small:
+        n_small = np.count_nonzero(sizes <= small_size)
+        reason = (
+            f"clusters of at most {small_size * unit} of {total} objects are {n_small} of {k}, which is rare in the "
+            "base clusterings"
         )
-    elif tiny and np.median([own.min() <= TINY * own.sum() for own in given]) < 0.5:
-        most, least = int(np.sort(sizes)[tiny - 1]) * unit, int(np.sort(sizes)[tiny]) * unit
-        which = f"one of {k} clusters has {most}" if tiny == 1 else f"{tiny} of {k} clusters have at most {most}"
-        found = f"{which} of {whole} objects, and the others at least {least}, which is rare in the base clusterings"
-    return None if found is None else f"{found}: unless that is right, {remedy()}."
+    elif n_tiny and np.median([row.min() <= TINY_SHARE * row.sum() for row in base_sizes]) < 0.5:
+        largest_tiny, smallest_other = (int(size) * unit for size in np.sort(sizes)[n_tiny - 1 : n_tiny + 1])
+        clusters = f"one of {k} clusters has" if n_tiny == 1 else f"{n_tiny} of {k} clusters have at most"
+        reason = (
+            f"{clusters} {largest_tiny} of {total} objects, and the others at least {smallest_other}, which is rare in "
+            "the base clusterings"
+        )
+    return None if reason is None else f"{reason}: unless that is right, {remedy()}."
 
 
 def remedy_of(estimator: Any, partitioner: Any, n_objects: int | float, n_clusters: int) -> str:
@@ -96,19 +101,19 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int | float, n_cluste
     if isinstance(partitioner, ContiguousLinkage):
         return "ask for more clusters, or fit without graph"
     names = estimator._get_param_names()
-    other = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
+    alternative = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:
-        return other
-    least = max(2, int(n_objects // (10 * n_clusters)))
+        return alternative
+    min_size = max(2, int(n_objects // (10 * n_clusters)))
     if "min_size" in names:
-        return f"pass min_size={least} (--min-size {least}) for larger ones, or {other}"
+        return f"pass min_size={min_size} (--min-size {min_size}) for larger ones, or {alternative}"
     if "partitioner" not in names:
-        return other
-    written = estimator.partitioner
-    if not isinstance(written, str):
-        return f"pass {type(partitioner).__name__}(min_size={least}) for larger ones, or {other}"
-    written += f"{',' if ':' in written else ':'}min_size={least}"
-    return f"pass partitioner={written!r} (--partitioner {written}) for larger ones, or {other}"
+        return alternative
+    partitioner_text = estimator.partitioner
+    if not isinstance(partitioner_text, str):
+        return f"pass {type(partitioner).__name__}(min_size={min_size}) for larger ones, or {alternative}"
+    partitioner_text += f"{',' if ':' in partitioner_text else ':'}min_size={min_size}"
+    return f"pass partitioner={partitioner_text!r} (--partitioner {partitioner_text}) for larger ones, or {alternative}"
 
 
 def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
@@ -122,17 +127,17 @@ def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
     return sizes_by_rule(partition.rule, rows, partition.n_clusters)
 
 
-def _tiny_beside_large(sizes: np.ndarray) -> int:
+def _count_tiny_beside_large(sizes: np.ndarray) -> int:
     """Return the number of tiny clusters if all other clusters are large, otherwise 0."""
     n = sizes.sum()
-    tiny = int(np.count_nonzero(sizes <= TINY * n))
-    return tiny if tiny < len(sizes) and sizes[sizes > TINY * n].min() >= LARGE * n else 0
+    tiny = int(np.count_nonzero(sizes <= TINY_SHARE * n))
+    return tiny if tiny < len(sizes) and sizes[sizes > TINY_SHARE * n].min() >= LARGE_SHARE * n else 0
 
 
-def _few(n_objects: float, n_clusters: int) -> float:
-    return max(1.0, FEW * n_objects / n_clusters)
+def _small_size(n_objects: float, n_clusters: int) -> float:
+    return max(1.0, SMALL_RATIO * n_objects / n_clusters)
 
 
-def _share_of_few(sizes: np.ndarray) -> float:
+def _share_of_small(sizes: np.ndarray) -> float:
     """Return the share of small clusters among all clusters."""
-    return float(np.mean(sizes <= _few(sizes.sum(), len(sizes))))
+    return float(np.mean(sizes <= _small_size(sizes.sum(), len(sizes))))

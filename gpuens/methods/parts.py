@@ -155,8 +155,8 @@ class Parts(NamedTuple):
         if self.reduction is None:
             return core_groups(rows)
         reduction = check_reduced(self.reduction.reduce(rows), self.reduction)
-        counted = isinstance(self.reduction, (CATree, Sample)) or reduction.rows.n_objects == rows.n_objects
-        if weighted and not counted:
+        counts_kept = isinstance(self.reduction, (CATree, Sample)) or reduction.rows.n_objects == rows.n_objects
+        if weighted and not counts_kept:
             raise ValueError(
                 f"sample_weight adds up to {rows.n_objects * self.unit}, but the rows of reduction "
                 f"{checks.shown(self.reduction)} count {reduction.rows.n_objects * self.unit} objects; let "
@@ -188,13 +188,13 @@ class Parts(NamedTuple):
         )
 
 
-def resolved_part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
+def resolved_part(value: Any, kinds: dict[str, Any], role: str, base: type) -> Any:
     """Return the similarity or the partitioner that ``value`` names; if ``value`` is an object, check and return it."""
     if isinstance(value, str):
-        return named(value, kinds, what)
+        return named(value, kinds, role)
     if not isinstance(value, base):
         raise TypeError(
-            f"{what} must be a name ({', '.join(sorted(kinds))}) or an object such as "
+            f"{role} must be a name ({', '.join(sorted(kinds))}) or an object such as "
             f"{next(iter(kinds.values())).__name__}(), not {checks.shown(value)}."
         )
     return value

@@ -206,8 +206,8 @@ class Spatial(Domains, Seeded):
             As in `gpuens.Ensemble`.
         """
         if features is not None or sample_weight is not None:
-            what = "features" if features is not None else "sample_weight"
-            raise TypeError(f"{what} were given, but Spatial uses labels and neighbours alone; leave {what} out.")
+            name = "features" if features is not None else "sample_weight"
+            raise TypeError(f"{name} were given, but Spatial uses labels and neighbours alone; leave {name} out.")
         parts = self.checked_parts()
         if devices.chunked(X):
             X = self._in_memory(X)
@@ -252,10 +252,10 @@ class Spatial(Domains, Seeded):
         if self.regions is None:
             return None
         if self.regions == "auto":
-            wanted = max(default_n_regions(graph.n_objects), LEAST_REGIONS, 2 * (self._k or 0))
+            n_regions = max(default_n_regions(graph.n_objects), LEAST_REGIONS, 2 * (self._k or 0))
         else:
-            wanted = int(self.regions)
-        return min(wanted + graph.n_components - 1, graph.n_objects)
+            n_regions = int(self.regions)
+        return min(n_regions + graph.n_components - 1, graph.n_objects)
 
     def _fit_domains(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> Fit:
         """Return the fit of domains to the objects of core groups; ``kind`` is the memory of labels."""
@@ -275,8 +275,10 @@ class Spatial(Domains, Seeded):
         )
         k = int(domains.labels.max()) + 1
         with checks.recorded():  # warnings about a consensus that the user never sees
-            alone = parts.partitioner(similarity, rows, min(k, len(rows)))
-        warn_of_lost_classes(devices.to_host(alone.labels)[devices.to_host(distinct.row_of)], domains.labels, graph)
+            without_graph = parts.partitioner(similarity, rows, min(k, len(rows)))
+        warn_of_lost_classes(
+            devices.to_host(without_graph.labels)[devices.to_host(distinct.row_of)], domains.labels, graph
+        )
         reduction, row_labels = groups_with_labels(distinct, domains.labels, k)
         numbers, labels = reduction.by_size(row_labels, k)
         row_labels = numbers[row_labels]

@@ -163,9 +163,9 @@ class Voting(Seeded):
         if not self._shares_names:
             return super().predict(X)
         check_is_fitted(self, "labels_")
-        given, _ = self.reduction_.ensemble.encoded_in_part(X)
-        chosen = count_votes(Rows(given, device=devices.resolve(self.device, given.device_kind))).chosen(self.ties)
-        return name_codes(self.classes_, chosen, given.device_kind)
+        ensemble, _ = self.reduction_.ensemble.encoded_in_part(X)
+        codes = count_votes(Rows(ensemble, device=devices.resolve(self.device, ensemble.device_kind))).chosen(self.ties)
+        return name_codes(self.classes_, codes, ensemble.device_kind)
 
     @overload
     def evidence(self, X: None = None, *, missing: str | None = None) -> Evidence: ...
@@ -181,8 +181,8 @@ class Voting(Seeded):
         """
         if X is not None and self._shares_names:
             raise TypeError("X is of no use with vocabulary='shared', whose votes need no fit; fit the new ones.")
-        found: Evidence | NewObjects = super().evidence(X, missing=missing)
-        return found
+        evidence: Evidence | NewObjects = super().evidence(X, missing=missing)
+        return evidence
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, see `Consensus.save`; a shared vocabulary is refused, as its votes need no model."""
@@ -192,25 +192,25 @@ class Voting(Seeded):
 
     @property
     def tied_(self) -> np.ndarray:
-        certainty = self._of_names("tied_").certainty or {}
+        certainty = self._partition_of_names("tied_").certainty or {}
         tied = (certainty["margin"] == 0) & (certainty["confidence"] > 0)
         return devices.to_host(self.reduction_.look_up(tied))
 
     @property
     def cluster_names_(self) -> np.ndarray:
-        names = self._of_names("cluster_names_").names
+        names = self._partition_of_names("cluster_names_").names
         assert names is not None
         return names
 
     @property
     def agreement_(self) -> Annotators:
-        partition = self._of_names("agreement_")
+        partition = self._partition_of_names("agreement_")
         if self._agreement is None:
             positions = find_values(self.cluster_names_, self.classes_)
             self._agreement = compare_annotators(self.reduction_.rows, positions[partition.labels])
         return self._agreement
 
-    def _of_names(self, name: str) -> Partition:
+    def _partition_of_names(self, name: str) -> Partition:
         """Return the partition of a fit with a shared vocabulary."""
         if not hasattr(self, "fit_") or self.fit_.partition.names is None:
             raise AttributeError(f"this Voting has no {name}, which a fit with vocabulary='shared' gives.")

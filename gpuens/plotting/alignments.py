@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.cells import MISSING, spread_colors
+from gpuens.plotting.cells import MISSING_GREY, spread_colors
 from gpuens.plotting.drawing import axes, count_drawn, entitle, select_evenly, shorten, type_name, write_names
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from gpuens.contingency.alignment import Aligned
 
-COLUMNS = 800  # most columns of pixels
-OBJECTS = 24_000  # most objects that are drawn, the same share of each cluster of the reference
-STRIPS = 400  # most strips; more clusterings are drawn in part
-BANDS = 24  # most bands of bars
-PIXELS = 30  # rows of pixels of a band
-GAP = 4  # rows of pixels between two bands
+MOST_COLUMNS = 800  # most columns of pixels
+MOST_OBJECTS = 24_000  # most objects that are drawn, the same share of each cluster of the reference
+MOST_STRIPS = 400  # most strips; more clusterings are drawn in part
+MOST_BANDS = 24  # most bands of bars
+BAND_PIXELS = 30  # rows of pixels of a band
+GAP_PIXELS = 4  # rows of pixels between two bands
 ROW_INCHES = 0.15  # least height, in inches, of a row with a name
-PALE = 0.7  # how pale the colour of a cluster becomes if hardly an object of the column is in it
-READABLE = 0.025  # least share of the width for a cluster whose name is written
+PALEST = 0.7  # how pale the colour of a cluster becomes if hardly an object of the column is in it
+LEAST_WIDTH = 0.025  # least share of the width for a cluster whose name is written
 
 
 def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -60,11 +60,7 @@ def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: 
     >>> ge.plotting.label_strips(found).get_title()
     'The labels of 4 objects in 3 clusterings'
     """
-    clusterings = _select_clusterings(aligned, order, STRIPS)
-    votes, objects = _mean_memberships(aligned, clusterings)
-    place = _order_objects(aligned, clusterings, objects, votes)
-    objects = objects[place]
-    bins = _bins(len(objects))
+    clusterings, objects, bins = _arrange(aligned, order, MOST_STRIPS)
     palette, n = _palette(aligned), len(aligned.names)
     codes = devices.to_host(aligned.codes[objects][:, clusterings])
     strips = [_strip(bins, codes[:, row], n, palette) for row in range(len(clusterings))]
@@ -119,12 +115,10 @@ def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, a
     >>> ge.plotting.membership_bars(found).get_title()
     'The memberships of 2 objects in 2 clusterings'
     """
-    clusterings = _select_clusterings(aligned, order, BANDS)
-    votes, objects = _mean_memberships(aligned, clusterings)
-    objects = objects[_order_objects(aligned, clusterings, objects, votes)]
-    bins, palette = _bins(len(objects)), _palette(aligned)
-    counts, gap = np.bincount(bins), np.ones((GAP, bins[-1] + 1, 3))
-    heights = (np.arange(PIXELS)[::-1, None] + 0.5) / PIXELS
+    clusterings, objects, bins = _arrange(aligned, order, MOST_BANDS)
+    palette = _palette(aligned)
+    counts, gap = np.bincount(bins), np.ones((GAP_PIXELS, bins[-1] + 1, 3))
+    heights = (np.arange(BAND_PIXELS)[::-1, None] + 0.5) / BAND_PIXELS
     bands: list[np.ndarray] = []
     for m in clusterings:
         shares = np.add.reduceat(_membership(aligned, m, objects), np.flatnonzero(np.diff(bins, prepend=-1)), axis=0)
@@ -134,7 +128,7 @@ def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, a
         bands += [palette[codes], gap]
     ax = axes(ax, (7.2, float(np.clip(1.2 + 0.4 * len(clusterings), 2.0, 9.0))))
     ax.imshow(np.concatenate(bands[:-1]), aspect="auto", interpolation="nearest")
-    middles = np.arange(len(clusterings)) * (PIXELS + GAP) + (PIXELS - 1) / 2
+    middles = np.arange(len(clusterings)) * (BAND_PIXELS + GAP_PIXELS) + (BAND_PIXELS - 1) / 2
     write_names(ax.yaxis, middles, [_row_name(aligned, m) for m in clusterings])
     ax.set_ylabel("clustering")
     _name_reference(ax, aligned, objects, bins)
@@ -144,6 +138,17 @@ def membership_bars(aligned: "Aligned", *, order: Sequence[int] | None = None, a
 
 
 # --- rows, columns and colours ----------------------------------------------------------------------------------------
+
+
+def _arrange(aligned: "Aligned", order: Sequence[int] | None, limit: int) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Return the clusterings and the objects to draw, both in order, and the column of pixels (n,) of each object."""
+    clusterings, objects = _select_clusterings(aligned, order, limit), select_evenly(aligned.reference, MOST_OBJECTS)
+    votes = np.zeros((len(objects), len(aligned.names)))
+    for m in clusterings:
+        votes += _membership(aligned, m, objects)
+    objects = objects[_order_objects(aligned, clusterings, objects, votes / len(clusterings))]
+    n = len(objects)
+    return clusterings, objects, np.arange(n) * min(n, MOST_COLUMNS) // n
 
 
 def _select_clusterings(aligned: Any, order: Sequence[int] | None, limit: int) -> list[int]:
@@ -182,15 +187,6 @@ def _membership(aligned: "Aligned", m: int, objects: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _mean_memberships(aligned: "Aligned", clusterings: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean shares (n_some, n_codes) over the clusterings, and the objects to draw (n_some,)."""
-    objects = select_evenly(aligned.reference, OBJECTS)
-    votes = np.zeros((len(objects), len(aligned.names)))
-    for m in clusterings:
-        votes += _membership(aligned, m, objects)
-    return votes / len(clusterings), objects
-
-
 def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Return an order (n_some,): by cluster of the reference, its parts, the next cluster, and the share of the own."""
     in_family = aligned.families == aligned.reference[objects][:, None]
@@ -206,18 +202,11 @@ def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarr
     return order
 
 
-def _bins(n: int) -> np.ndarray:
-    """Return the column of pixels (n,) of each object, ascending."""
-    width = min(n, COLUMNS)
-    bins: np.ndarray = np.arange(n) * width // n
-    return bins
-
-
 def _palette(aligned: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
     codes = np.arange(len(aligned.names))
     heads = codes[aligned.families == codes]
-    colors = np.full((len(codes) + 1, 3), MISSING)
+    colors = np.full((len(codes) + 1, 3), MISSING_GREY)
     colors[heads] = spread_colors(len(heads))
     for head in heads.tolist():
         parts = codes[(aligned.families == head) & (codes != head)]
@@ -234,7 +223,7 @@ def _strip(bins: np.ndarray, codes: np.ndarray, n_codes: int, palette: np.ndarra
     cells = bins * width + np.where(codes < 0, n_codes, codes)
     counts = np.bincount(cells, minlength=(bins[-1] + 1) * width).reshape(-1, width)
     share = counts.max(axis=1) / counts.sum(axis=1)
-    strength = 1 - PALE * (1 - share[:, None])
+    strength = 1 - PALEST * (1 - share[:, None])
     colors: np.ndarray = palette[counts.argmax(axis=1)] * strength + (1 - strength)
     return colors
 
@@ -245,7 +234,7 @@ def _name_reference(ax: Any, aligned: "Aligned", objects: np.ndarray, bins: np.n
     starts = np.flatnonzero(np.diff(reference, prepend=-2))
     edges = np.append(bins[starts], n_columns) - 0.5
     ax.vlines(edges[1:-1], *ax.get_ylim(), color="white", linewidth=1.0)
-    wide = np.diff(edges) >= READABLE * n_columns
+    wide = np.diff(edges) >= LEAST_WIDTH * n_columns
     names = [*aligned.names, "missing"]
     write_names(ax.xaxis, ((edges[1:] + edges[:-1]) / 2)[wide], [names[code] for code in reference[starts][wide]])
     ax.set_xlabel(f"{len(aligned.reference):,} objects, by cluster of the reference")

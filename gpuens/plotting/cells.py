@@ -20,13 +20,13 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 50_000  # maximum number of cells that are drawn, so that they do not hide each other
+MOST_CELLS = 50_000  # maximum number of cells that are drawn, so that they do not hide each other
 EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddings in order of preference
 SEQUENCE = "viridis"  # colour map for columns of numbers, such as certainty
-SCALE = 0.02, 0.98  # quantiles at the ends of the colour scale, so that few extreme cells leave colours for the others
-NAMED = 40  # maximum number of clusters for which names are written
-MISSING = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
-MANY = "turbo"  # colour map that is used if there are more clusters than colours in the palette
+SCALE_QUANTILES = 0.02, 0.98  # ends of the colour scale, so that few extreme cells leave colours for the others
+MOST_NAMES = 40  # maximum number of clusters for which names are written
+MISSING_GREY = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
+LARGE_PALETTE = "turbo"  # colour map that is used if there are more clusters than colours in the palette
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -77,7 +77,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     column = adata.obs[color]
     named = hasattr(column, "cat") or column.dtype.kind not in "iuf"
     codes, names = _categories(column) if named else (np.zeros(len(column), np.int64), ())
-    cells = select_evenly(codes, DRAWN)
+    cells = select_evenly(codes, MOST_CELLS)
     ax = axes(ax, (5.4, 4.6))
     size = float(np.clip(30_000 / len(cells), 1.0, 30.0))
     if named:
@@ -86,7 +86,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
         values = column.to_numpy(dtype=np.float64)[cells]
         order = np.argsort(-values, kind="stable")  # the least certain cells are drawn last, on top
         x, y = places[cells][order].T
-        low, high = np.nanquantile(values, SCALE) if np.isfinite(values).any() else (0.0, 1.0)
+        low, high = np.nanquantile(values, SCALE_QUANTILES) if np.isfinite(values).any() else (0.0, 1.0)
         image = ax.scatter(x, y, s=size, c=values[order], cmap=SEQUENCE, vmin=low, vmax=high, linewidths=0)
         color_bar(image, ax, shorten(color, 40), extend="both")
     ax.set(xticks=[], yticks=[])
@@ -95,12 +95,12 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, cells: np.ndarray, size: float) -> None:
-    palette = np.array([*spread_colors(len(names)), (MISSING,) * 3])
+    palette = np.array([*spread_colors(len(names)), (MISSING_GREY,) * 3])
     # cells are drawn in random order, so that no cluster hides all other clusters
     order = cells[np.random.default_rng(0).permutation(len(cells))]
     x, y = places[order].T
     ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
-    for code, name in enumerate(names if len(names) <= NAMED else ()):
+    for code, name in enumerate(names if len(names) <= MOST_NAMES else ()):
         if (members := codes == code).any():
             x, y = np.median(places[members], axis=0)
             text = ax.text(x, y, shorten(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
@@ -116,7 +116,7 @@ def spread_colors(n: int) -> np.ndarray:
     if n <= len(CLUSTERS):
         return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
     turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio between colours
-    spread: np.ndarray = colormaps[MANY](turn / (n - 1))[:, :3]
+    spread: np.ndarray = colormaps[LARGE_PALETTE](turn / (n - 1))[:, :3]
     return spread
 
 

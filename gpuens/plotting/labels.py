@@ -29,7 +29,7 @@ from gpuens.runtime.device import to_host
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NUMBERED = 14  # maximum number of bars with numbers, so that the numbers do not overlap
+MOST_NUMBERS = 14  # maximum number of bars with numbers, so that the numbers do not overlap
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
@@ -112,7 +112,7 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
         write_names(ax.xaxis, np.arange(len(counts)), names[order])
     ax.set_xlim(-0.6, len(counts) - 0.4)
     ax.set(xlabel="cluster" if len(counts) <= 30 else "clusters, the largest first", ylabel="objects")
-    for place, n in zip(np.arange(len(counts)), counts[order], strict=True) if len(counts) <= NUMBERED else ():
+    for place, n in zip(np.arange(len(counts)), counts[order], strict=True) if len(counts) <= MOST_NUMBERS else ():
         ax.annotate(f"{n:,}", (place, n), (0, 2), textcoords="offset points", ha="center", fontsize=SMALL)
     entitle(ax, f"Sizes of {len(counts)} clusters of {len(labels):,} objects")
     return hide_spines(ax)

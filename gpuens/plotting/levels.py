@@ -24,7 +24,7 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRACKED = 2000  # maximum number of objects that are drawn; more objects would be finer than a pixel
+MOST_OBJECTS = 2000  # maximum number of objects that are drawn; more objects would be finer than a pixel
 CRITERIA = {
     "score": "score: shared groups and own numbers",
     "support": "support of the groups that are shared",
@@ -74,9 +74,9 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     'The clusters of 5 objects, 2 levels'
     """
     names, columns, sizes = _levels(levels)
-    objects = np.unique(np.linspace(0, len(columns) - 1, min(len(columns), 10 * TRACKED)).astype(np.int64))
+    objects = np.unique(np.linspace(0, len(columns) - 1, min(len(columns), 10 * MOST_OBJECTS)).astype(np.int64))
     objects = objects[np.lexsort(columns[objects].T[::-1])]
-    objects = objects[np.unique(np.linspace(0, len(objects) - 1, min(len(objects), TRACKED)).astype(np.int64))]
+    objects = objects[np.unique(np.linspace(0, len(objects) - 1, min(len(objects), MOST_OBJECTS)).astype(np.int64))]
     ax = axes(ax, (7.2, 0.9 + 0.24 * len(names)))
     from matplotlib.colors import to_rgb
 

@@ -9,7 +9,7 @@ from gpuens.labels.columns import as_column
 from gpuens.labels.encoding import encode_column
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
-from gpuens.plotting.cells import MISSING, NAMED, SEQUENCE, spread_colors
+from gpuens.plotting.cells import MISSING_GREY, MOST_NAMES, SEQUENCE, spread_colors
 from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, select_evenly, shorten, type_name
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
@@ -17,15 +17,15 @@ from gpuens.runtime.device import to_host
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 200_000  # maximum number of objects that are drawn as points
-PIXELS = 2_000  # maximum number of rows, and of columns, of a grid that are drawn
+MOST_POINTS = 200_000  # maximum number of objects that are drawn as points
+MOST_PIXELS = 2_000  # maximum number of rows, and of columns, of a grid that are drawn
 RASTERIZED = 2_000  # number of points above which a PDF or SVG has pixels in their place
 POINTS_AN_INCH = 72
 OVERLAP = 1.6  # area of the square around a point as a multiple of the map's area for each object: few gaps stay white
 SMALLEST, LARGEST = 0.1, 120.0  # area, in square points, of the square around a point
 LEGEND_ROWS = 20  # maximum number of rows of the legend; more domains have further columns
 LONGEST_NAME = 14  # maximum number of letters of a domain's name in the legend
-SIZE = 6.2, 4.8  # width and height, in inches, of a map with its legend or colour bar
+MAP_INCHES = 6.2, 4.8  # width and height, in inches, of a map with its legend or colour bar
 LEAST_SCALE = 0.1  # least uncertainty at the end of the colour scale, so that hardly any uncertainty looks like it
 MOST_OF_SCALE = 0.98  # quantile of the uncertainty at the end of the scale
 
@@ -71,16 +71,16 @@ def domains(
     codes = np.asarray(to_host(codes), dtype=np.int64)
     names = np.asarray(to_host(values))
     places = _Places.of(coordinates, shape, index_of(labels), len(codes), bool(y_down))
-    palette = np.array([*spread_colors(len(names)), (MISSING,) * 3])
-    ax = axes(ax, SIZE, square=True)
+    palette = np.array([*spread_colors(len(names)), (MISSING_GREY,) * 3])
+    ax = axes(ax, MAP_INCHES, square=True)
     if places.xy is None:
         places.show(ax, palette[places.pixels(codes)])
     else:
-        objects = select_evenly(codes, DRAWN)
+        objects = select_evenly(codes, MOST_POINTS)
         # objects are drawn in random order, so that no domain hides all other domains
         objects = objects[np.random.default_rng(0).permutation(len(objects))]
         places.scatter(ax, objects, c=palette[codes[objects]])
-    if len(names) <= NAMED:
+    if len(names) <= MOST_NAMES:
         _write_legend(ax, names, palette, bool((codes < 0).any()))
     entitle(ax, f"{checks.counted(len(names), 'domain')} of {checks.counted(len(codes), 'object')}")
     return ax
@@ -129,11 +129,11 @@ def uncertainty(
     places = _Places.of(coordinates, shape, index, len(membership), bool(y_down))
     values = _entropies(to_host(membership))
     top = max(float(np.quantile(values, MOST_OF_SCALE)), LEAST_SCALE)
-    ax, scale = axes(ax, SIZE, square=True), {"cmap": SEQUENCE, "vmin": 0.0, "vmax": top}
+    ax, scale = axes(ax, MAP_INCHES, square=True), {"cmap": SEQUENCE, "vmin": 0.0, "vmax": top}
     if places.xy is None:
         image = places.show(ax, values[places.pixels(np.arange(len(values)))], **scale)
     else:
-        objects = select_evenly(np.zeros(len(values), dtype=np.int64), DRAWN)
+        objects = select_evenly(np.zeros(len(values), dtype=np.int64), MOST_POINTS)
         objects = objects[np.argsort(values[objects], kind="stable")]
         image = places.scatter(ax, objects, c=values[objects], **scale)
     color_bar(image, ax, "entropy of the memberships / maximum", extend="max" if values.max() > top else "neither")
@@ -185,7 +185,7 @@ class _Places:
 
     def pixels(self, values: np.ndarray) -> np.ndarray:
         """Return the values (height, width) of the cells; rows and columns of a large grid are left out evenly."""
-        step = math.ceil(max(self.shape) / PIXELS)
+        step = math.ceil(max(self.shape) / MOST_PIXELS)
         return values.reshape(self.shape)[::step, ::step]
 
     def show(self, ax: "Axes", pixels: np.ndarray, **scale: Any) -> Any:

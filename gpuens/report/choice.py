@@ -11,9 +11,9 @@ from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
 # criteria in the order of preference; the pictures of the first two available ones are at the beginning of the page
-FIRST = ("score", "silhouette", "corrected_pac", "lifetime")
-MATRIX = (2.9, 2.9)  # width and height, in inches, of the picture of one consensus matrix
-A_LEVEL = 0.42  # height, in inches, of the row for each number of clusters in pictures that have such rows
+FRONT_CRITERIA = ("score", "silhouette", "corrected_pac", "lifetime")
+MATRIX_SIZE = (2.9, 2.9)  # width and height, in inches, of the picture of one consensus matrix
+LEVEL_INCHES = 0.42  # height, in inches, of the row for each number of clusters in pictures that have such rows
 
 CONSISTENT = (
     "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "
@@ -28,9 +28,9 @@ def render_choice(choice: Any, title: str) -> bytes:
         name: Picture(f"{says[:1].upper()}{says[1:]}", partial(plotting.criterion, choice, name))
         for name, says in CRITERIA.items()
     }
-    front_names = [name for name in FIRST if name in names][:2]
+    front_names = [name for name in FRONT_CRITERIA if name in names][:2]
     pictures_below = [pictures[name] for name in names if name in CRITERIA and name not in front_names]
-    tall = (DETAIL[0], max(DETAIL[1], 1.2 + A_LEVEL * len(choice.labels)))
+    tall = (DETAIL[0], max(DETAIL[1], 1.2 + LEVEL_INCHES * len(choice.labels)))
     where = [
         Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels), tall),
         Picture("How the clusters divide", partial(plotting.clustree, choice.labels), tall),
@@ -40,7 +40,7 @@ def render_choice(choice: Any, title: str) -> bytes:
         consistent = [
             Picture("Consensus of all pairs of objects", partial(plotting.cdf, choice)),
             *(
-                Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k), MATRIX)
+                Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k), MATRIX_SIZE)
                 for k in choice.consensus
             ),
         ]

@@ -8,8 +8,8 @@ from gpuens.report.front import bars
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
 
 NO_DIFFERENCE = 0.0005  # a difference in ANMI up to this value counts as no difference
-BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
-DRAWN = {
+MOST_BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
+PICTURES = {
     "anmi": "Agreement with the base clusterings (ANMI)",
     "item_consensus": "Mean item consensus of the objects",
     "seconds": "Seconds that each took",
@@ -29,7 +29,7 @@ def render_comparison(comparison: Any, title: str) -> bytes:
     if comparison.left_out:
         left_out = Table("left out", ("method", "why"), list(comparison.left_out.items()))
         sections.append(Section("Left out", [left_out]))
-    pictures = [Picture(says, partial(bars, *_numbers(comparison, name))) for name, says in DRAWN.items()]
+    pictures = [Picture(says, partial(bars, *_numbers(comparison, name))) for name, says in PICTURES.items()]
     return render(title, Answer(_answer(comparison), (), pictures), sections)
 
 
@@ -48,5 +48,5 @@ def _answer(comparison: Any) -> list[str]:
 
 def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:
     """Return the names of the methods to draw, and for each method the number to draw; a missing number becomes 0."""
-    rows = comparison.rows[:BARS]
+    rows = comparison.rows[:MOST_BARS]
     return [row["method"] for row in rows], [row[name] or 0.0 for row in rows]

@@ -20,22 +20,22 @@ from gpuens.workflows.modes import Modes, modes
 
 # maximum number of label comparisons to find the distribution over all pairs of objects, which take about 2 seconds
 EXACT_COMPARISONS = 2 * 10**10
-DRAWN = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
+SAMPLED_PAIRS = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
 MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
-DIVIDED = range(3, 501)  # numbers of clusterings that are divided into modes
+MODES_CLUSTERINGS = range(3, 501)  # numbers of clusterings that are divided into modes
 # most cells of the table of all clusters and those of a clustering for clusterings that are divided into modes
-DIVIDED_CELLS = 2**26
-TOLD_MODES = 3  # maximum number of modes that the first text mentions
+MODES_CELLS = 2**26
+MOST_TOLD_MODES = 3  # maximum number of modes that the first text mentions
 MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
-LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
+MOST_LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
 MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
-PAIRS_SHOWN = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
+MOST_PAIRS = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
 LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
-OF_READING = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
-NAMED = 3  # maximum number of clusters or objects that the text names
-CATEGORIES = 12  # maximum number of categories of an h5ad file for which the text gives the numbers of clusters
+READING_WARNINGS = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
+MOST_NAMED = 3  # maximum number of clusters or objects that the text names
+MOST_CATEGORIES = 12  # maximum number of categories of an h5ad file for which the text gives the numbers of clusters
 # a clustering is named if its share of missing labels is more than this multiple of the mean share
-UNEVEN = 2.0
+MISSING_RATIO = 2.0
 
 
 def render_fit(
@@ -107,10 +107,10 @@ def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
 
     For few or many clusterings, or for very many clusters, they are not searched.
     """
-    if evidence is None or evidence.shape[1] not in DIVIDED:
+    if evidence is None or evidence.shape[1] not in MODES_CLUSTERINGS:
         return None
     sizes = np.diff(evidence.rows.offsets)
-    if sizes.sum() * sizes.max() > DIVIDED_CELLS:
+    if sizes.sum() * sizes.max() > MODES_CELLS:
         return None
     found_modes = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
     return found_modes if len(found_modes.modes) > 1 else None
@@ -150,8 +150,8 @@ def _votes(facts: dict[str, Any]) -> str:
     if "n_ties" not in facts:
         return ""
     ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
-    numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:CATEGORIES])]
-    ellipsis = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
+    numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:MOST_CATEGORIES])]
+    ellipsis = ", …" * (len(facts["cluster_names"]) > MOST_CATEGORIES)
     return (
         f"The clusters are names that the clusterings share: {', '.join(numbers)}{ellipsis}. The votes for {ties} are "
         f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
@@ -221,7 +221,7 @@ def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
     largest = np.argsort(-where, kind="stable")[:2]
     if np.count_nonzero(where) > 2 and where[largest].sum() > where.sum() / 2:
         text += f", most of these in clusters {' and '.join(map(str, largest))}"
-    names = [_name_object(ids, i) for i in _least_certain(evidence)[:NAMED]]
+    names = [_name_object(ids, i) for i in _least_certain(evidence)[:MOST_NAMED]]
     return f"{text}. The least certain are {', '.join(names)}; more are listed below."
 
 
@@ -246,7 +246,7 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
     if len(labelled) > 1 and absent:
         worst = int(labelled.argmin())
         share = 1 - labelled[worst] / n
-        if share > UNEVEN * absent / cells:
+        if share > MISSING_RATIO * absent / cells:
             text += f", of clustering {names[worst]} {percent(share)}"
     text = f"{text}." if text else "No label is missing."
     if n_unlabelled:
@@ -262,13 +262,13 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
         # a warning about the number of clusters is left out, because the first paragraph explains this number
-        if not warned.startswith(("n_clusters is not given", *OF_READING)):
+        if not warned.startswith(("n_clusters is not given", *READING_WARNINGS)):
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
 def _stories(found_modes: Modes | None) -> Iterator[str]:
     """Yield a sentence about few modes; many are usual for clusterings that differ in their numbers of clusters."""
-    if found_modes is not None and len(found_modes.modes) <= TOLD_MODES:
+    if found_modes is not None and len(found_modes.modes) <= MOST_TOLD_MODES:
         yield f"{found_modes.story} The consensus mixes them; the section on the base clusterings tells them apart."
 
 
@@ -323,7 +323,7 @@ def _annotators(estimator: Any) -> Iterator[Section]:
     titles = ("annotator", "votes", "all", *(str(agreement.classes[c]) for c in classes))
     tables = [Table("share of the votes that are the consensus", titles, rows)]
     pairs = [(m, h) for m in range(len(annotators)) for h in range(m)]
-    if len(pairs) <= PAIRS_SHOWN:
+    if len(pairs) <= MOST_PAIRS:
         rows = [
             [f"{annotators[h]}, {annotators[m]}", *map(_format_number, agreement.between[m, h, classes])]
             for m, h in pairs
@@ -344,7 +344,7 @@ def _format_number(value: float) -> Any:
 def _certainty(evidence: Evidence) -> Iterator[Section]:
     n_rows, n_clusterings = evidence.shape
     exact = n_rows * n_rows * n_clusterings <= 2 * EXACT_COMPARISONS
-    pairs = evidence.pairs(exact=exact, n_pairs=DRAWN)
+    pairs = evidence.pairs(exact=exact, n_pairs=SAMPLED_PAIRS)
     pictures = [
         Picture("Item consensus of the objects of each cluster", partial(plotting.item_consensus, evidence)),
         Picture("C of all pairs of objects, and their PAC", partial(plotting.cdf, pairs)),
@@ -355,7 +355,8 @@ def _certainty(evidence: Evidence) -> Iterator[Section]:
         pictures.append(
             Picture("C within and between the clusters", partial(plotting.between_clusters, evidence), side)
         )
-    error = "" if exact else f"The pairs are {DRAWN:,} drawn ones: shares have a standard error of .0005 at most."
+    n_pairs = f"The pairs are {SAMPLED_PAIRS:,} drawn ones: "
+    error = "" if exact else f"{n_pairs}shares have a standard error of .0005 at most."
     yield Section("How certain is it?", pictures=pictures, note=error)
 
 
@@ -366,7 +367,7 @@ def _levels(estimator: Any) -> Iterator[Section]:
         Picture("The top of the tree", partial(plotting.dendrogram, estimator), WIDE),
         Picture("The lifetime of each number of clusters", partial(plotting.lifetimes, estimator)),
     ]
-    end = min(LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
+    end = min(MOST_LEVELS + 1, estimator.dendrogram_.n_leaves, len(estimator.lifetimes_) + 2)
     if end > 3 and not devices.chunked(estimator.labels_):
         row_of = devices.to_host(estimator.reduction_.row_of)
         rows = {k: estimator.cut_rows(k) for k in range(2, end)}
@@ -473,6 +474,6 @@ def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator
 def _list_facts(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
         if name == "warnings":  # most warnings are shown above, except those about reading
-            yield from (("note", warned) for warned in value if warned.startswith(OF_READING))
+            yield from (("note", warned) for warned in value if warned.startswith(READING_WARNINGS))
         else:
             yield name.replace("_", " "), value

@@ -30,7 +30,7 @@ from gpuens.labels.features import Features
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import copies_of
-from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
+from gpuens.methods.lopsided import remedy_of, why_lopsided, without_lopsided_warnings
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -224,7 +224,7 @@ class _Comparison(ABC):
             self.numbers = sorted({*self.numbers, *(k for k in alike if k <= self.largest)})
         parts: dict[int, Arrays] = {}
         for k in progress.bar(self.numbers, "numbers of clusters"):
-            with unsaid():  # a warning matters only for the suggested number, and comes at the end
+            with without_lopsided_warnings():  # a warning matters only for the suggested number, and comes at the end
                 parts[k] = self.keep(f"k_{k}", partial(self.consensus, k))
         rows = [_criteria_of(k, part) for k, part in parts.items()]
         method = self.settings.method

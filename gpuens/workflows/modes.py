@@ -27,7 +27,7 @@ from gpuens.labels.codes import select_columns, unlabelled_objects, without_empt
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
-from gpuens.methods import made
+from gpuens.methods import make_estimator
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
@@ -517,7 +517,7 @@ class _Consensus(NamedTuple):
         k = int(np.count_nonzero(sizes))
         more = {"reference": int(np.flatnonzero(members == medoid)[0])} if self.method == "voting" else {}
         with checks.recorded():  # a mode may lose a small cluster of its medoid
-            labels = made(self.method, k, {**more, "device": self.where}).fit(part).labels_
+            labels = make_estimator(self.method, k, {**more, "device": self.where}).fit(part).labels_
         found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
         found[labelled] = devices.to_host(labels)
         return found

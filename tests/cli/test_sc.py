@@ -367,7 +367,7 @@ def test_numbers_of_cells_are_a_scale(drawn):
 
 
 def test_many_cells_are_some(drawn, sizes):
-    sizes("plotting.cells", DRAWN=40)
+    sizes("plotting.cells", MOST_CELLS=40)
     assert len(ge.plotting.embedding(drawn).collections[0].get_offsets()) == 40
 
 

@@ -254,4 +254,4 @@ def test_a_picture_of_many_has_few_pixels(draw):
     assert "of 510 clusterings" in ax.get_title()
     refused(lambda: getattr(ge.plotting, draw)(found, order=[510]), ValueError, "order")
     refused(lambda: getattr(ge.plotting, draw)(found, order=[]), ValueError, "order")
-    refused(lambda: getattr(ge.plotting, draw)(labels), TypeError, "found")
+    refused(lambda: getattr(ge.plotting, draw)(labels), TypeError, "aligned")

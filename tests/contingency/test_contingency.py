@@ -326,7 +326,7 @@ def test_entropies_of_clusters_that_are_words_have_the_same_bits(n_objects, miss
     ens = Ensemble([*columns, *columns[:4]])
     found = contingency.entropy(ens)
     np.testing.assert_allclose(found, naive_entropy(ens), rtol=1e-13, atol=1e-13)
-    sizes("contingency.entropies", BITS=0)
+    sizes("contingency.entropies", WORD_BITS=0)
     np.testing.assert_array_equal(contingency.entropy(ens, np.ones(n_objects, dtype=int)), found)
 
 

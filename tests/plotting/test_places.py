@@ -10,7 +10,7 @@ from conftest import refused, structured_labels
 
 import gpuens as ge
 from gpuens import plotting
-from gpuens.plotting.cells import MISSING, spread_colors
+from gpuens.plotting.cells import MISSING_GREY, spread_colors
 from gpuens.plotting.drawing import for_files
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -53,9 +53,9 @@ def test_every_object_has_the_colour_of_its_domain_at_its_place():
     ax = plotting.domains(labels, XY)
     xy, colors, _ = points(ax)
     assert sorted(at(xy)) == [*range(120)]
-    np.testing.assert_allclose(colors, np.array([*spread_colors(3), (MISSING,) * 3])[labels[at(xy)]])
+    np.testing.assert_allclose(colors, np.array([*spread_colors(3), (MISSING_GREY,) * 3])[labels[at(xy)]])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2", "no label"]
-    for mark, color in zip(ax.get_legend().get_lines(), [*spread_colors(3), (MISSING,) * 3], strict=True):
+    for mark, color in zip(ax.get_legend().get_lines(), [*spread_colors(3), (MISSING_GREY,) * 3], strict=True):
         np.testing.assert_allclose(mark.get_color(), color)
     assert ax.get_title() == "3 domains of 120 objects"
     assert ax.get_aspect() == 1.0
@@ -97,7 +97,7 @@ def test_a_grid_is_an_image():
 
 
 def test_large_maps_are_drawn_in_part(sizes):
-    sizes("plotting.places", DRAWN=30, PIXELS=4, RASTERIZED=25)
+    sizes("plotting.places", MOST_POINTS=30, MOST_PIXELS=4, RASTERIZED=25)
     ax = plotting.domains(LABELS, XY)
     xy, _, _ = points(ax)
     assert len(xy) == 30

@@ -342,14 +342,14 @@ def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many
     page = Read(render_fit("title", EAC(3).fit(labels), {}))
     assert any("Your 13 clusterings are two stories: 8 and 5." in text for text in page.said)
     assert "stories" not in render_fit("title", EAC(3).fit(labels[:8]), {}).decode()
-    monkeypatch.setattr("gpuens.report.fit.DIVIDED_CELLS", 39 * 3 - 1)
+    monkeypatch.setattr("gpuens.report.fit.MODES_CELLS", 39 * 3 - 1)
     assert "stories" not in render_fit("title", EAC(3).fit(labels), {}).decode()
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_many_pairs_are_drawn(sizes):
     sizes("report.fit", EXACT_COMPARISONS=1)
-    sizes("report.fit", DRAWN=1000)
+    sizes("report.fit", SAMPLED_PAIRS=1000)
     notes = read(LWEA(4).fit(LABELS)).texts["p"]
     assert any("1,000 drawn ones" in note for note in notes)
 
