@@ -8,8 +8,14 @@ jobs that are not done.
 import contextlib
 import os
 
+from gpuens.batch import shards, stores
+from gpuens.batch.events import Events
+from gpuens.batch.execution import carry_out
+from gpuens.batch.forecasts import foreseen
 from gpuens.batch.manifest import Manifest, load, schema
-from gpuens.batch.runner import SUMMARY, Outcome, refuse_meetings
+from gpuens.batch.processes import Worker
+from gpuens.batch.runner import SUMMARY, Outcome, Runner, refuse_meetings
+from gpuens.runtime import checks, progress
 
 __all__ = ["Outcome", "forecast", "load", "run", "schema"]
 
@@ -88,13 +94,6 @@ def run(
     >>> (first.done, first.exit_code), (again.done, again.already)
     ((1, 0), (0, 1))
     """
-    from gpuens.batch import shards, stores
-    from gpuens.batch.events import Events
-    from gpuens.batch.execution import carry_out
-    from gpuens.batch.processes import Worker
-    from gpuens.batch.runner import Runner
-    from gpuens.runtime import checks, progress
-
     n_jobs = checks.check_integer(jobs, "jobs", minimum=1, maximum=1024)
     if log is not None:
         checks.check_choice(log, "log", ("text", "json"))
@@ -151,11 +150,6 @@ def forecast(
     Parameters and errors are those of `run`. Nothing is written. The headers of inputs are read, except behind URIs, so
     that inputs that `run` would refuse are found.
     """
-    from gpuens.batch import shards, stores
-    from gpuens.batch.events import Events
-    from gpuens.batch.forecasts import foreseen
-    from gpuens.batch.runner import Runner
-
     jobs, base = load(manifest, report=report, device=device)
     store = stores.store(os.fspath(out), make=False)
     events = Events(None, lambda line: None)

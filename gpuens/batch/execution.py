@@ -7,12 +7,14 @@ from functools import cache
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
+from gpuens import report
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.stores import Store, write_marker
 from gpuens.cli.file_consensus import FileConsensus
 from gpuens.io import atomic
 from gpuens.runtime import checks, failures, record
+from gpuens.runtime import device as devices
 
 Tell = Callable[..., None]  # function that is called with the name of an event and its facts
 
@@ -26,12 +28,10 @@ class Result(NamedTuple):
 
 def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: Tell) -> Result:
     """Run a job and return its result; write the marker of the job only if the job succeeds."""
-    from gpuens.runtime import device
-
     record.forget_peak_memory()
 
     def told(stage: str, seconds: float) -> None:
-        peaks = {"host_bytes": record.peak_memory(), "gpu_bytes": device.held_memory()}
+        peaks = {"host_bytes": record.peak_memory(), "gpu_bytes": devices.held_memory()}
         tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
 
     clock = record.Clock(told)
@@ -70,8 +70,6 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 def _result(
     job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: Callable[[], list[str]]
 ) -> dict[str, Any]:
-    from gpuens.runtime import device as devices
-
     with ExitStack() as held:
         with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):
             labels = held.enter_context(places.at_hand(job.input, base))
@@ -109,8 +107,6 @@ def _page(
     job: Job, store: Store, consensus: FileConsensus, facts: dict[str, Any], ids: Any, clock: record.Clock
 ) -> dict[str, Any]:
     """Write the report page of a job; return the entries of the marker that name the page, or say why it is missing."""
-    from gpuens import report
-
     try:
         with clock.phase("report"):
             store.write(job.page_name, report.render_fit(f"Consensus of {job.id}", consensus.estimator, facts, ids))

@@ -17,6 +17,7 @@ from gpuens.batch.job import Job
 from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
+from gpuens.io.formulas import escaped
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
 from gpuens.runtime import failures
 
@@ -155,8 +156,6 @@ class Runner:
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
         """Return the contents of ``summary.csv``; texts that look like spreadsheet formulas are escaped."""
-        from gpuens.io.formulas import escaped
-
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
