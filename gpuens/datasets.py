@@ -63,8 +63,8 @@ def names(data: str | os.PathLike[str] | None = None) -> list[str]:
     True
     """
     folder = _folder(data)
-    found = [] if folder is None else [path.stem for path in folder.glob("*.npz")]
-    return sorted({*BUNDLED, "covtype", *found})
+    of_folder = [] if folder is None else [path.stem for path in folder.glob("*.npz")]
+    return sorted({*BUNDLED, "covtype", *of_folder})
 
 
 def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None, **reading: Any) -> Dataset:
@@ -173,12 +173,9 @@ def _from_file(path: Path, name: str, **reading: Any) -> Dataset:
             if "scale" in archive.names:
                 X = X * archive.read("scale")
     elif hasattr(X, "columns"):
-        there = {str(column).lower() for column in X.columns}
-        classes = (
-            []
-            if reading.get("columns")
-            else [c for c in X.columns if str(c).lower() in CLASSES and CLASSES[str(c).lower()] not in there]
-        )
+        names = {str(column).lower() for column in X.columns}
+        of_classes = [c for c in X.columns if str(c).lower() in CLASSES and CLASSES[str(c).lower()] not in names]
+        classes = [] if reading.get("columns") else of_classes
         if classes:
             y = X[classes[0]].to_numpy()
             X = X.drop(columns=classes[0])

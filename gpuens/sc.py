@@ -135,7 +135,7 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
-    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.parts().gives_names)
+    ensemble, labelled = _clusterings(adata, keys, obsm_key, drop_unlabelled, names=estimator.parts().gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     beside: dict[str, Any] = {"features": features if features is None or labelled is None else features[labelled]}
@@ -208,14 +208,14 @@ def choose_k(
         raise ValueError(f"use_rep={use_rep!r}: give either features, or base clusterings by keys or obsm_key.")
     annotated.check_key(key_added, (), None)
     if use_rep is None:
-        labels, _ = _given(adata, keys, obsm_key)
-        found = choose_k(labels, **parameters)
+        labels, _ = _clusterings(adata, keys, obsm_key)
+        choice = choose_k(labels, **parameters)
         about: dict[str, Any] = {"clusterings": labels.names}
     else:
-        found = choose_k(features=annotated.representation(adata, use_rep), **parameters)
+        choice = choose_k(features=annotated.representation(adata, use_rep), **parameters)
         about = {"use_rep": use_rep}
-    adata.uns[key_added] = annotated.chosen(found.to_dict(), {**about, **parameters})
-    return found
+    adata.uns[key_added] = annotated.chosen(choice.to_dict(), {**about, **parameters})
+    return choice
 
 
 @takes_rng
@@ -269,14 +269,14 @@ def ensemble(
 
     annotated.check_key(key_added, (), adata.obs.index.name)
     resolutions = checked_resolutions(resolutions)
-    found = leiden_ensemble(adata, resolutions, n_seeds, **parameters)
-    columns = dict(zip(found.names, to_host(found.to_array()).T, strict=True))
-    asked = dict(zip(names_of(resolutions, n_seeds), names_of(resolutions, n_seeds, key_added), strict=True))
-    made = {
-        asked[name]: pd.Categorical.from_codes(column, [str(c) for c in range(column.max() + 1)])
+    members = leiden_ensemble(adata, resolutions, n_seeds, **parameters)
+    columns = dict(zip(members.names, to_host(members.to_array()).T, strict=True))
+    column_of = dict(zip(names_of(resolutions, n_seeds), names_of(resolutions, n_seeds, key_added), strict=True))
+    clusterings = {
+        column_of[name]: pd.Categorical.from_codes(column, [str(c) for c in range(column.max() + 1)])
         for name, column in columns.items()
     }
-    adata.obs = adata.obs.drop(columns=list(asked.values()), errors="ignore").assign(**made)
+    adata.obs = adata.obs.drop(columns=list(column_of.values()), errors="ignore").assign(**clusterings)
 
 
 def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: bool = False) -> Ensemble:
@@ -320,8 +320,8 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
     >>> pd.Series(ge.consensus(ens, 2, method="eac"), ens.index).to_dict()
     {'u': 1, 'v': 1, 'w': 0, 'x': 0, 'y': 0}
     """
-    of_each = getattr(mdata, "mod", mdata)
-    if not isinstance(of_each, Mapping) or not all(hasattr(one, "obs") for one in of_each.values()):
+    modalities = getattr(mdata, "mod", mdata)
+    if not isinstance(modalities, Mapping) or not all(hasattr(adata, "obs") for adata in modalities.values()):
         raise TypeError(
             f"mdata must be a MuData or a mapping of names to AnnData, not {type(mdata).__name__}; for other labels, "
             "use gpuens.Ensemble.join."
@@ -329,22 +329,22 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
     if getattr(mdata, "axis", 0) == 1:
         raise ValueError("mdata shares variables, not cells (axis=1); join needs modalities of the same cells.")
     single = isinstance(keys, str) or not isinstance(keys, Iterable)
-    asked = None if keys is None else list(map(str, [keys] if single else keys))
+    patterns = None if keys is None else list(map(str, [keys] if single else keys))
     sources = []
-    for modality, adata in of_each.items():
-        own = None if asked is None else find_present(asked, list(adata.obs.columns))
-        if own != []:
-            columns = split_columns(_columns(adata, own))
+    for modality, adata in modalities.items():
+        names = None if patterns is None else find_present(patterns, list(adata.obs.columns))
+        if names != []:
+            columns = split_columns(_columns(adata, names))
             about = ColumnSource(f"modality {modality!r}", "name the clusterings in keys") if keys is None else None
             sources.append(Source(columns, modality, f"modality {modality!r}", about))
     if not sources:
-        there_are = [f"{modality}:{name}" for modality, adata in of_each.items() for name in adata.obs.columns]
+        there_are = [f"{modality}:{name}" for modality, adata in modalities.items() for name in adata.obs.columns]
         raise ValueError(
-            f"keys: no modality has a column of {checks.listed(asked or [])}; there are {checks.listed(there_are)}."
+            f"keys: no modality has a column of {checks.listed(patterns or [])}; there are {checks.listed(there_are)}."
         )
-    found, _, _ = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
-    warn_of_odd_labels(found.categories, found.names)
-    return found
+    ensemble, _, _ = Ensemble.from_sources(sources, how, drop_unlabelled=drop_unlabelled)
+    warn_of_odd_labels(ensemble.categories, ensemble.names)
+    return ensemble
 
 
 def _check_annotated(adata: Any) -> None:
@@ -359,7 +359,7 @@ def _check_annotated(adata: Any) -> None:
         )
 
 
-def _given(
+def _clusterings(
     adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False, *, names: bool = False
 ) -> tuple[Ensemble, Any]:
     """Return the clusterings in the columns ``keys`` of obs or in an entry of obsm, and a mask of labelled cells.
@@ -373,10 +373,10 @@ def _given(
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
         source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    found = Ensemble.from_labels(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
+    clusterings = Ensemble.from_labels(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
     if not names:
-        warn_of_odd_labels(found[0].categories, found[0].names)
-    return found
+        warn_of_odd_labels(clusterings[0].categories, clusterings[0].names)
+    return clusterings
 
 
 def _graph(adata: Any, graph: Any, coordinates: Any, groups: Any, labelled: Any) -> Any:
@@ -389,8 +389,8 @@ def _graph(adata: Any, graph: Any, coordinates: Any, groups: Any, labelled: Any)
         coordinates = annotated.entry(adata.obsm, coordinates, "coordinates")
     if isinstance(groups, str):
         groups = annotated.entry(adata.obs, groups, "groups", "obs").to_numpy()
-    found = graph_of(adata.n_obs, adata.obs_names, graph, coordinates, groups)
-    return found if labelled is None or found is None else found.subgraph(labelled)
+    neighbors = graph_of(adata.n_obs, adata.obs_names, graph, coordinates, groups)
+    return neighbors if labelled is None or neighbors is None else neighbors.subgraph(labelled)
 
 
 def _columns(adata: Any, keys: Any) -> Any:
@@ -399,8 +399,8 @@ def _columns(adata: Any, keys: Any) -> Any:
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
-    kept, _ = separate_id_columns(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
-    return like.iloc[:, kept]
+    places, _ = separate_id_columns(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
+    return like.iloc[:, places]
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ import os
 from gpuens.batch import shards, stores
 from gpuens.batch.events import Events
 from gpuens.batch.execution import carry_out
-from gpuens.batch.forecasts import foreseen
+from gpuens.batch.forecasts import plan
 from gpuens.batch.manifest import Manifest, load, schema
 from gpuens.batch.processes import Worker
 from gpuens.batch.runner import SUMMARY, Outcome, Runner, refuse_meetings
@@ -98,37 +98,37 @@ def run(
     if log is not None:
         checks.check_choice(log, "log", ("text", "json"))
     part = shards.shard(shard, of)
-    wanted, base = load(manifest, report=report, device=device)
+    all_jobs, base = load(manifest, report=report, device=device)
     suffix = "" if part is None else f".{part.index + 1}-of-{part.count}"
     events_name = f"events{suffix}.jsonl"
-    refuse_meetings(wanted, base, manifest, os.fspath(out), events_name)
-    store = stores.store(os.fspath(out))
-    kept = stores.Kept(store, events_name)
-    events = Events(log, kept.add, heartbeat)
-    runner = Runner(wanted, base, store, events, shard=part, force=force, keep_going=keep_going, checksum=checksum)
+    refuse_meetings(all_jobs, base, manifest, os.fspath(out), events_name)
+    store = stores.open_store(os.fspath(out))
+    lines = stores.Lines(store, events_name)
+    events = Events(log, lines.add, heartbeat)
+    runner = Runner(all_jobs, base, store, events, shard=part, force=force, keep_going=keep_going, checksum=checksum)
     runner.refuse_foreign()
 
-    def ended(how: str) -> Outcome:
+    def end(event: str) -> Outcome:
         outcome = runner.outcome()
         store.write(SUMMARY, runner.summary(outcome))
-        events(how, done=outcome.done, already=outcome.already, failed=outcome.failed)
+        events(event, done=outcome.done, already=outcome.already, failed=outcome.failed)
         return outcome
 
     try:
         with events.beating(), progress.silent():
-            events("begin", jobs=len(wanted), shard=None if part is None else str(part))
+            events("begin", jobs=len(all_jobs), shard=None if part is None else str(part))
             try:
                 if n_jobs == 1:
                     runner.run(lambda job, fingerprint, tell: carry_out(job, store, base, fingerprint, tell))
                 else:
                     runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
             except BaseException:
-                with contextlib.suppress(Exception):  # an error in `ended` must not hide the error that ended the batch
-                    ended("interrupted")
+                with contextlib.suppress(Exception):  # an error in `end` must not hide the error that ended the batch
+                    end("interrupted")
                 raise
-            outcome = ended("end")
+            outcome = end("end")
     finally:
-        kept.close()
+        lines.close()
         if store.claims is not None:
             store.claims.close()
     return outcome
@@ -151,10 +151,10 @@ def forecast(
     that inputs that `run` would refuse are found.
     """
     jobs, base = load(manifest, report=report, device=device)
-    store = stores.store(os.fspath(out), make=False)
+    store = stores.open_store(os.fspath(out), make=False)
     events = Events(None, lambda line: None)
     runner = Runner(jobs, base, store, events, shard=shards.shard(shard, of), force=force, checksum=checksum)
-    return foreseen(runner)
+    return plan(runner)
 
 
 def __dir__() -> list[str]:

@@ -35,14 +35,14 @@ class Claims:
         self._creating: str | None = None  # path of the claim that is being created; a signal may leave it incomplete
         # path of a claim → time of its last touch, and time at which this runner first saw this touch
         self._seen: dict[str, tuple[int, float]] = {}
-        self._over: threading.Event | None = None  # event that ends the thread which touches the claims of this runner
+        self._end: threading.Event | None = None  # event that ends the thread which touches the claims of this runner
 
     def take(self, job: str) -> bool:
         """Claim a job for this runner; return False if another runner has claimed it."""
-        held = self._of(job)
-        if held and not self._given_up(held[-1]):
+        claims = self._claims_on(job)
+        if claims and not self._is_invalid(claims[-1]):
             return False
-        following = 1 + _number(held[-1]) if held else 0
+        following = 1 + _claim_number(claims[-1]) if claims else 0
         self._creating = path = os.path.join(self.folder, f"{job}.{following}")
         while True:
             try:
@@ -55,15 +55,15 @@ class Claims:
                 os.makedirs(self.folder, exist_ok=True)
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
-        others = [other for other in self._of(job) if other != path]
+        rivals = [claim for claim in self._claims_on(job) if claim != path]
         # this runner gives way if another runner has meanwhile created a claim with another number
-        if not all(map(self._given_up, others)):
+        if not all(map(self._is_invalid, rivals)):
             Path(path).unlink(missing_ok=True)
             return False
-        for other in others:
-            Path(other).unlink(missing_ok=True)
+        for rival in rivals:
+            Path(rival).unlink(missing_ok=True)
         self._mine[job] = path
-        if self._over is None:
+        if self._end is None:
             self._start_beating()
         return True
 
@@ -75,33 +75,33 @@ class Claims:
 
     def close(self) -> None:
         """Remove the claims of this runner and the claims of dead runners; remove the folder if it is then empty."""
-        if self._over is not None:
-            self._over.set()
-            self._over = None
+        if self._end is not None:
+            self._end.set()
+            self._end = None
         for job in list(self._mine):
             self.release(job)
-        if self._creating is not None and _read(self._creating).get("token", self._token) == self._token:
+        if self._creating is not None and _read_owner(self._creating).get("token", self._token) == self._token:
             Path(self._creating).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             for entry in os.scandir(self.folder):
-                if self._given_up(entry.path):
+                if self._is_invalid(entry.path):
                     Path(entry.path).unlink(missing_ok=True)
             os.rmdir(self.folder)
 
-    def _of(self, job: str) -> list[str]:
+    def _claims_on(self, job: str) -> list[str]:
         """Return the paths of all claims on a job in the order of their numbers; only the last claim is valid."""
         with contextlib.suppress(FileNotFoundError):
             names = [name for name in os.listdir(self.folder) if re.fullmatch(rf"{re.escape(job)}\.\d+", name)]
-            return sorted((os.path.join(self.folder, name) for name in names), key=_number)
+            return sorted((os.path.join(self.folder, name) for name in names), key=_claim_number)
         return []
 
-    def _given_up(self, path: str) -> bool:
+    def _is_invalid(self, path: str) -> bool:
         """Return whether a claim is invalid, because its owner has died or has not touched it for too long."""
         try:
             touched = os.stat(path).st_mtime_ns
         except FileNotFoundError:  # the owner has just removed the claim
             return True
-        owner = _read(path)
+        owner = _read_owner(path)
         if owner.get("system") == host.system_name():
             return not _lives(owner)
         if self._seen.get(path, (None,))[0] != touched:
@@ -109,10 +109,10 @@ class Claims:
         return time.monotonic() - self._seen[path][1] > (STALE if owner else UNREADABLE)
 
     def _start_beating(self) -> None:
-        self._over = over = threading.Event()
+        self._end = end = threading.Event()
 
         def beat() -> None:
-            while not over.wait(BEAT):
+            while not end.wait(BEAT):
                 for path in list(self._mine.values()):
                     with contextlib.suppress(OSError):
                         os.utime(path)
@@ -127,14 +127,14 @@ def _owner() -> dict[str, Any]:
     return {"system": host.system_name(), "host": platform.node(), "pid": process.pid, "started": process.create_time()}
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read_owner(path: str) -> dict[str, Any]:
     """Read the owner of a claim from its file; return {} if the file does not name an owner."""
     try:
         with open(path) as file:
-            found: dict[str, Any] = json.load(file)
+            owner: dict[str, Any] = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return owner if isinstance(owner, dict) else {}
 
 
 def _lives(owner: dict[str, Any]) -> bool:
@@ -153,5 +153,5 @@ def _lives(owner: dict[str, Any]) -> bool:
         return True
 
 
-def _number(path: str) -> int:
+def _claim_number(path: str) -> int:
     return int(path.rsplit(".", 1)[1])

@@ -25,18 +25,18 @@ class Events:
     def __init__(self, log: str | None, keep: Any, heartbeat: str | None = None) -> None:
         self.log, self._keep, self.heartbeat = log, keep, heartbeat
         self._lock = threading.Lock()
-        self._doing: dict[str, Any] = {}
+        self._latest: dict[str, Any] = {}
 
     def __call__(self, event: str, **facts: Any) -> None:
-        told = {"time": _now(), "event": event, **facts}
-        line = json.dumps(told, ensure_ascii=False, default=str)
+        entry = {"time": _now(), "event": event, **facts}
+        line = json.dumps(entry, ensure_ascii=False, default=str)
         with self._lock:
             self._keep(f"{line}\n".encode(errors="replace"))
             if self.log == "json":
                 _print(line)
             elif self.log == "text":
-                _print(_text(told))
-            self._doing = told
+                _print(_text(entry))
+            self._latest = entry
             self._beat()
 
     @contextlib.contextmanager
@@ -45,12 +45,12 @@ class Events:
         if self.heartbeat is None:
             yield
             return
-        over = threading.Event()
+        end = threading.Event()
         writable.check_writable(self.heartbeat, "heartbeat")
         self._beat()
 
         def beat() -> None:
-            while not over.wait(BEAT):
+            while not end.wait(BEAT):
                 with self._lock:
                     self._beat()
 
@@ -58,11 +58,11 @@ class Events:
         try:
             yield
         finally:
-            over.set()
+            end.set()
 
     def _beat(self) -> None:
         if self.heartbeat is not None:
-            facts = {"time": _now(), "pid": os.getpid(), "last": self._doing}
+            facts = {"time": _now(), "pid": os.getpid(), "last": self._latest}
             beside = f"{self.heartbeat}.part"
             with contextlib.suppress(OSError):  # a failed heartbeat must not stop the batch
                 with open(beside, "w") as file:
@@ -70,21 +70,21 @@ class Events:
                 os.replace(beside, self.heartbeat)
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(entry: dict[str, Any]) -> str:
     """Return an event as one line of text for people to read."""
-    facts = dict(told)
-    when, event, job = facts.pop("time")[11:19], facts.pop("event"), facts.pop("job", None)
+    facts = dict(entry)
+    clock_time, event, job = facts.pop("time")[11:19], facts.pop("event"), facts.pop("job", None)
     for name in ("host_bytes", "gpu_bytes"):
         if facts.get(name) is not None:
             facts[name] = checks.human_bytes(facts[name])
     if "stage" in facts and event == "stage":
         event = facts.pop("stage")
-    said = ", ".join(
+    details = ", ".join(
         str(value).removesuffix(".") if name in ("error", "message") else f"{name.replace('_', ' ')} {value}"
         for name, value in facts.items()
         if value is not None
     )
-    return f"{when} {f'{job}: ' if job else ''}{event}{f' ({said})' if said else ''}"
+    return f"{clock_time} {f'{job}: ' if job else ''}{event}{f' ({details})' if details else ''}"
 
 
 def _print(line: str) -> None:

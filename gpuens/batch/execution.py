@@ -16,6 +16,7 @@ from gpuens.io import atomic
 from gpuens.runtime import checks, failures, record
 from gpuens.runtime import device as devices
 
+Warnings = Callable[[], list[str]]  # function that returns the warnings so far
 Tell = Callable[..., None]  # function that is called with the name of an event and its facts
 
 
@@ -30,22 +31,22 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
     """Run a job and return its result; write the marker of the job only if the job succeeds."""
     record.forget_peak_memory()
 
-    def told(stage: str, seconds: float) -> None:
+    def tell_stage(stage: str, seconds: float) -> None:
         peaks = {"host_bytes": record.peak_memory(), "gpu_bytes": devices.held_memory()}
         tell("stage", job=job.id, stage=stage, seconds=seconds, **peaks)
 
-    clock = record.Clock(told)
-    with checks.recorded() as sentences, catch_warnings(record=True) as others:
+    clock = record.Clock(tell_stage)
+    with checks.recorded() as sentences, catch_warnings(record=True) as foreign:
         simplefilter("always", UserWarning)  # methods of other packages warn, too
 
-        def warned() -> list[str]:
-            theirs = (other.message for other in others if issubclass(other.category, UserWarning))
-            return list(sentences | dict.fromkeys(" ".join(str(message).split()) for message in theirs))
+        def all_warnings() -> list[str]:
+            messages = (str(warning.message) for warning in foreign if issubclass(warning.category, UserWarning))
+            return list(sentences | dict.fromkeys(" ".join(message.split()) for message in messages))
 
         try:
-            result = Result(_result(job, store, base, fingerprint, clock, warned))
+            result = Result(_result(job, store, base, fingerprint, clock, all_warnings))
         except Exception as error:
-            result = failed(job, fingerprint, error, warnings=warned(), **clock.spent())
+            result = failed(job, fingerprint, error, warnings=all_warnings(), **clock.spent())
     for sentence in result.marker["warnings"]:
         tell("warning", job=job.id, message=sentence)
     return result
@@ -68,16 +69,21 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 
 
 def _result(
-    job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: Callable[[], list[str]]
+    job: Job,
+    store: Store,
+    base: str,
+    fingerprint: str | None,
+    clock: record.Clock,
+    all_warnings: Warnings,
 ) -> dict[str, Any]:
-    with ExitStack() as held:
+    with ExitStack() as copies:
         with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):
-            labels = held.enter_context(places.at_hand(job.input, base))
+            labels = copies.enter_context(places.at_hand(job.input, base))
             files = job.beside().items()
-            beside = {name: held.enter_context(places.at_hand(place, base)) for name, place in files}
+            beside = {name: copies.enter_context(places.at_hand(place, base)) for name, place in files}
         with store.place([job.labels_name, job.marker_name]) as folder:
             output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
-            with atomic.recorded(output, at=marker) as found:
+            with atomic.recorded(output, at=marker) as entries:
                 consensus = job.consensus(labels, output, beside)
                 with failures.stage("start"):
                     device = devices.resolve(consensus.estimator.device)
@@ -87,14 +93,14 @@ def _result(
                 facts = {**consensus.facts(result), "input": job.input, "device": device}
                 facts |= {"features": job.features} if job.features else {}
                 facts |= {"graph": facts["graph"] | {"from": job.neighbors}} if job.neighbors else {}
-                found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
-                found |= {"warnings": warned(), **clock.spent(), "gpu_bytes": devices.held_memory()}
+                entries |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
+                entries |= {"warnings": all_warnings(), **clock.spent(), "gpu_bytes": devices.held_memory()}
         if job.report:
-            told = facts | {"warnings": warned()}
-            found |= _page(job, store, consensus, told, result.ids, clock)
-            found |= {"warnings": warned(), **clock.spent()}
-            write_marker(store, job.marker_name, found)
-    return found
+            facts |= {"warnings": all_warnings()}
+            entries |= _page(job, store, consensus, facts, result.ids, clock)
+            entries |= {"warnings": all_warnings(), **clock.spent()}
+            write_marker(store, job.marker_name, entries)
+    return entries
 
 
 @cache

@@ -10,14 +10,14 @@ from gpuens.methods.forecast import foresee
 from gpuens.runtime import checks, failures
 
 
-def foreseen(runner: Runner) -> str:
+def plan(runner: Runner) -> str:
     """Return the plan as text, with one line for each job and one line for all jobs; write no file.
 
     The headers of inputs are read, except for URIs, where the whole file would be copied, and for inputs in chunks,
     whose memory the chunks decide.
     """
     lines, sizes, memories, n_failing = [], [], [], 0
-    for job in runner.own:
+    for job in runner.jobs_of_shard:
         if runner.is_done(job):
             lines.append(f"{job.id}: done")
             continue
@@ -30,15 +30,17 @@ def foreseen(runner: Runner) -> str:
             n_failing += 1
             continue
         memories.append(memory or 0)
-        about = "" if memory is None else f", {checks.human_bytes(memory)} of memory"
-        lines.append(f"{job.id}: {checks.human_bytes(size)} of input{about}")
-    of = "" if runner.shard is None else f" in shard {runner.shard}"
+        forecast = "" if memory is None else f", {checks.human_bytes(memory)} of memory"
+        lines.append(f"{job.id}: {checks.human_bytes(size)} of input{forecast}")
+    in_shard = "" if runner.shard is None else f" in shard {runner.shard}"
     parts = [f"{checks.human_bytes(sum(sizes))} of input"]
-    if most := max(memories, default=0):
-        parts.append(f"at most {checks.human_bytes(most)} of memory for a job")
+    if largest := max(memories, default=0):
+        parts.append(f"at most {checks.human_bytes(largest)} of memory for a job")
     if n_failing:
         parts.append(f"{n_failing:,} would fail")
-    lines.append(f"{checks.counted(len(runner.own), 'job')}{of}, {len(sizes):,} to do: {', '.join(parts)}")
+    lines.append(
+        f"{checks.counted(len(runner.jobs_of_shard), 'job')}{in_shard}, {len(sizes):,} to do: {', '.join(parts)}"
+    )
     return "\n".join(lines)
 
 

@@ -64,8 +64,10 @@ class Job:
         from gpuens.methods import make_with_neighbors
         from gpuens.runtime import checks
 
-        make = make_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
-        estimator = make(self.method, self.n_clusters, self.parameters)
+        if self.neighbors:
+            estimator = make_with_neighbors(self.method, self.n_clusters, self.parameters)
+        else:
+            estimator = class_of(self.method)(self.n_clusters, **self.parameters)
         of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}
         check_input(estimator, self.method, **of_input, neighbors=bool(self.neighbors))
         checks.check_choice(estimator.device, "device", DEVICES)
@@ -73,8 +75,8 @@ class Job:
 
     def beside(self) -> dict[str, str]:
         """Return {field: path or URI} for the files beside the label file, such as the features."""
-        found = {} if self.features is None or not is_file(self.features) else {"features": self.features}
-        return found | GraphSettings(**self.neighbors).files(self.input)
+        features = {} if self.features is None or not is_file(self.features) else {"features": self.features}
+        return features | GraphSettings(**self.neighbors).files(self.input)
 
     def consensus(self, labels: str, output: str, beside: dict[str, str]) -> FileConsensus:
         """Return the consensus that reads and writes local files; ``beside`` is as in `beside`."""

@@ -18,10 +18,10 @@ class TooMuch(ValueError):
     """An error for a manifest that exceeds a limit; its message is the end of a sentence after "manifest NAME"."""
 
 
-def refuse_long(text: str, most: int = MOST_BYTES, instead: str = "divide it") -> str:
-    """Return the text of a manifest; raise an error if it is longer than ``most``, because reading takes too long."""
-    if len(text) > most:
-        raise TooMuch(f"has more than {most:,} letters; {instead}.")
+def refuse_long(text: str, longest: int = MOST_BYTES, instead: str = "divide it") -> str:
+    """Return the text of a manifest; raise an error if it has more than ``longest`` letters."""
+    if len(text) > longest:
+        raise TooMuch(f"has more than {longest:,} letters; {instead}.")
     return text
 
 
@@ -40,13 +40,13 @@ def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
             waiting.pop()
             continue
         parts = parts_of(part)
-        unfinished = [each for each in parts if id(each) not in sizes]
+        unfinished = [child for child in parts if id(child) not in sizes]
         if unfinished and id(part) in begun:
             raise TooMuch("has an alias that contains itself; write out its value.")
         begun.add(id(part))
         waiting += unfinished
         if not unfinished:
-            sizes[id(part)] = 1 + sum(sizes[id(each)] for each in parts)
+            sizes[id(part)] = 1 + sum(sizes[id(child)] for child in parts)
             if sizes[id(part)] > MOST_VALUES:
                 raise TooMuch(f"holds more than {MOST_VALUES:,} values after expanding aliases; divide it.")
 
@@ -54,18 +54,18 @@ def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
 def parts_of_value(value: Any) -> list[Any]:
     """Return the items of a list, or the keys and values of a mapping; return [] for any other Python value."""
     if isinstance(value, Mapping):
-        return _of_pairs(value.items())
+        return _flatten_pairs(value.items())
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def parts_of_node(node: Any) -> list[Any]:
     """Return the nodes directly inside a YAML node; an alias is the same node as its anchor."""
     if node.id == "mapping":
-        return _of_pairs(node.value)
+        return _flatten_pairs(node.value)
     return node.value if node.id == "sequence" else []
 
 
-def _of_pairs(pairs: Collection[tuple[Any, Any]]) -> list[Any]:
+def _flatten_pairs(pairs: Collection[tuple[Any, Any]]) -> list[Any]:
     if len(pairs) > MOST_KEYS:
         raise TooMuch(f"has a mapping with {len(pairs):,} keys, more than {MOST_KEYS:,}; correct it.")
     return [part for pair in pairs for part in pair]

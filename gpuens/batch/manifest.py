@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -38,8 +39,8 @@ def schema() -> dict[str, Any]:
     >>> sorted(schema()["properties"])
     ['defaults', 'jobs', 'matrix']
     """
-    found: dict[str, Any] = json.loads((resources.files("gpuens.batch") / "schema.json").read_text())
-    return found
+    definition: dict[str, Any] = json.loads((resources.files("gpuens.batch") / "schema.json").read_text())
+    return definition
 
 
 def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> tuple[list[Job], str]:
@@ -66,7 +67,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
     >>> [job.method for job in jobs]
     ['eac', 'lwea']
     """
-    contents, base = _read(manifest)
+    contents, base = _read_manifest(manifest)
     if isinstance(contents, list):
         contents = {"jobs": contents}
     limits.refuse_many_jobs(contents)
@@ -75,10 +76,10 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
     jobs: list[Job] = []
     entries = [(f"jobs[{i}]", entry) for i, entry in enumerate(contents.get("jobs", []))]
     entries += [("matrix", entry) for entry in _product(contents.get("matrix"))]
-    chosen = {"report": report, **({} if device == "auto" else {"device": device})}
+    settings = {"report": report, **({} if device == "auto" else {"device": device})}
     for place, entry in entries:
-        with _named(place):
-            jobs += _jobs_of(_filled({**chosen, **contents.get("defaults", {})}, entry), base)
+        with _errors_at(place):
+            jobs += _jobs_of(_fill({**settings, **contents.get("defaults", {})}, entry), base)
         limits.refuse_more(len(jobs))
     if not jobs:
         raise ValueError("the manifest has no jobs; add at least one.")
@@ -89,12 +90,12 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _read(manifest: Manifest) -> tuple[Any, str]:
+def _read_manifest(manifest: Manifest) -> tuple[Any, str]:
     """Read a manifest; return its contents and the folder of its file, which is "" for the current folder."""
     if isinstance(manifest, (Mapping, list)):
         with _parsing("in memory"):
             limits.refuse_vast(manifest, limits.parts_of_value)
-            return _plain(manifest), ""
+            return _to_json(manifest), ""
     if not isinstance(manifest, (str, os.PathLike)):
         raise TypeError(f"manifest must be a file, a mapping or a list of jobs, not {checks.shown(manifest)}.")
     if manifest == "-":
@@ -111,7 +112,7 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
         contents = parsers.get(kind, _yaml)(text)
         limits.refuse_vast(contents, limits.parts_of_value)
-        contents = _plain(contents)
+        contents = _to_json(contents)
     return contents, os.path.dirname(os.fspath(manifest))
 
 
@@ -122,7 +123,7 @@ def _text(manifest: str) -> str:
         return limits.refuse_long(file.read(limits.MOST_BYTES + 1))
 
 
-def _plain(contents: Any) -> Any:
+def _to_json(contents: Any) -> Any:
     """Convert the contents of a manifest to types that JSON has; keys and dates, for example, become texts."""
     return json.loads(json.dumps(contents, default=str))
 
@@ -154,8 +155,8 @@ def _yaml(text: str) -> Any:
     def mapping(loader: Any, node: Any) -> dict[str, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
         _refuse_twice(keys, f"line {node.start_mark.line + 1}: ")
-        found: dict[str, Any] = yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
-        return found
+        contents: dict[str, Any] = yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
+        return contents
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     loader = Loader(text)
@@ -170,12 +171,12 @@ def _yaml(text: str) -> Any:
 
 
 def _refuse_twice(keys: list[Any], where: str = "") -> None:
-    seen = set()
+    earlier = set()
     for key in keys:
         if isinstance(key, Hashable):  # the YAML loader raises an error for keys that are not hashable
-            if key in seen:
+            if key in earlier:
                 raise ValueError(f"{where}the key {key!r} occurs twice.")
-            seen.add(key)
+            earlier.add(key)
 
 
 def _json(text: str) -> Any:
@@ -207,7 +208,7 @@ def _table(text: str) -> list[Any]:
             if value.strip():
                 is_text = name.startswith("parameters.") or fields.get(name, {}).get("type") == "string"
                 entry[name] = value if is_text else _typed(value.strip(), fields.get(name, {}))
-        rows.append(_nested(entry))
+        rows.append(_nest_parameters(entry))
     return rows
 
 
@@ -244,10 +245,10 @@ def _validate(contents: Any) -> None:
 
     error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(contents), ERRORS_COMPARED))
     if error is not None:
-        said = " ".join(str(error.message).split())
-        said = f"{said if len(said) <= 300 else f'{said[:300]} …'}{_hint(error)}"
+        message = " ".join(str(error.message).split())
+        message = f"{message if len(message) <= 300 else f'{message[:300]} …'}{_hint(error)}"
         where = f"{error.json_path.removeprefix('$').removeprefix('.')}: " if error.json_path != "$" else ""
-        raise ValueError(f"manifest: {where}{said}; see gpuens batch --schema.")
+        raise ValueError(f"manifest: {where}{message}; see gpuens batch --schema.")
 
 
 def _hint(error: Any) -> str:
@@ -261,8 +262,8 @@ def _hint(error: Any) -> str:
         unknown = error.instance
     else:
         return ""
-    near = difflib.get_close_matches(unknown[:100], allowed, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    similar = difflib.get_close_matches(unknown[:100], allowed, n=1)
+    return f" (did you mean {similar[0]!r}?)" if similar else ""
 
 
 @cache
@@ -276,22 +277,22 @@ def _product(matrix: dict[str, list[Any]] | None) -> Iterator[dict[str, Any]]:
     """Yield one entry for each combination of items from the lists of a matrix."""
     if matrix:
         for values in itertools.product(*matrix.values()):
-            entry = _nested(dict(zip(matrix, values, strict=True)))
+            entry = _nest_parameters(dict(zip(matrix, values, strict=True)))
             _validate({"jobs": [entry]})
             yield entry
 
 
-def _filled(defaults: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+def _fill(defaults: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of a manifest in which missing fields and parameters have their defaults."""
     parameters = {**defaults.get("parameters", {}), **entry.get("parameters", {})}
     return {**defaults, **entry, **({"parameters": parameters} if parameters else {})}
 
 
-def _nested(entry: dict[str, Any]) -> dict[str, Any]:
+def _nest_parameters(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of a manifest in which all fields "parameters.NAME" are moved to one field "parameters"."""
     parameters = {name.split(".", 1)[1]: value for name, value in entry.items() if name.startswith("parameters.")}
-    plain = {name: value for name, value in entry.items() if not name.startswith("parameters.")}
-    return {**plain, "parameters": {**plain.get("parameters", {}), **parameters}} if parameters else plain
+    fields = {name: value for name, value in entry.items() if not name.startswith("parameters.")}
+    return {**fields, "parameters": {**fields.get("parameters", {}), **parameters}} if parameters else fields
 
 
 def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
@@ -313,11 +314,11 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
     if "features" in entry and is_file(entry["features"]):
         entry["features"] = places.joined(entry["features"], base)
     for values in itertools.product(*lists.values()):
-        chosen = dict(zip(lists, values, strict=True))
-        beside = GraphSettings(**_neighbors_of(entry)).files(chosen["input"])
-        job = _job({**entry, **chosen, **{name: places.joined(place, base) for name, place in beside.items()}})
-        varied = [_short(name, chosen[name]) for name, of in lists.items() if len(of) > 1]
-        yield _with_id(job, "-".join([entry["id"], *varied]) if "id" in entry else job.slug())
+        combination = dict(zip(lists, values, strict=True))
+        beside = GraphSettings(**_neighbors_of(entry)).files(combination["input"])
+        job = _job({**entry, **combination, **{name: places.joined(place, base) for name, place in beside.items()}})
+        varied = [_short(name, combination[name]) for name, values_of in lists.items() if len(values_of) > 1]
+        yield replace(job, id="-".join([entry["id"], *varied]) if "id" in entry else job.slug())
 
 
 def _neighbors_of(entry: dict[str, Any]) -> dict[str, Any]:
@@ -341,20 +342,20 @@ def _job(entry: dict[str, Any]) -> Job:
     kind = class_of(entry["method"])
     from gpuens.runtime.options import options
 
-    known = options_with_neighbors(entry["method"]) if neighbors else options(kind)
+    options_of_method = options_with_neighbors(entry["method"]) if neighbors else options(kind)
     parameters: dict[str, Any] = {}
     for name, value in entry.get("parameters", {}).items():
-        if name not in known or name == "n_clusters":
-            has = ", ".join(name for name in known if name != "n_clusters")
+        if name not in options_of_method or name == "n_clusters":
+            has = ", ".join(name for name in options_of_method if name != "n_clusters")
             raise ValueError(
                 f"parameters: {name!r} is no parameter of method {entry['method']!r}; its parameters are {has}."
             )
-        parameters[name] = known[name].read(value) if isinstance(value, str) else value
+        parameters[name] = options_of_method[name].read(value) if isinstance(value, str) else value
     for name in ("similarity", "partitioner"):
         if name in entry:
             parameters[name] = entry[name]
     for name, parameter in TO_PARAMETERS.items():
-        if name in entry and parameter in known:
+        if name in entry and parameter in options_of_method:
             parameters.setdefault(parameter, entry[name])
     if "seed" in entry:
         checks.make_generator(entry["seed"])
@@ -365,19 +366,22 @@ def _job(entry: dict[str, Any]) -> Job:
     )
     _refuse_options_of_chunks(entry, scheduler)
     evidence = entry.get("evidence", False)
+    chunks = None
+    if scheduler is not None:
+        chunks = scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))
     job = Job(
-        "",
-        entry["input"],
-        entry["method"],
-        None if entry["n_clusters"] == "auto" else entry["n_clusters"],
-        parameters,
-        {name: entry[name] for name in READING if name in entry},
-        entry.get("features"),
-        neighbors,
-        None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))),
-        entry.get("format") or kind_like(entry["input"], in_chunks=scheduler is not None, numbers=evidence)[1:],
-        entry["report"],
-        evidence,
+        id="",
+        input=entry["input"],
+        method=entry["method"],
+        n_clusters=None if entry["n_clusters"] == "auto" else entry["n_clusters"],
+        parameters=parameters,
+        reading={name: entry[name] for name in READING if name in entry},
+        features=entry.get("features"),
+        neighbors=neighbors,
+        chunks=chunks,
+        format=entry.get("format") or kind_like(entry["input"], in_chunks=chunks is not None, numbers=evidence)[1:],
+        report=entry["report"],
+        evidence=evidence,
     )
     _check(job)
     return job
@@ -391,8 +395,8 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
     ignored = (*IN_ONE_PIECE, "evidence") if scheduler is not None else ("chunk_rows",)
     for name in ignored:
         if name in entry:
-            how, what = ("in chunks", "it") if scheduler is None else ("in one piece", "it or scheduler")
-            raise ValueError(f"{name} is for files that are read {how}; leave {what} out.")
+            how, fields = ("in chunks", "it") if scheduler is None else ("in one piece", "it or scheduler")
+            raise ValueError(f"{name} is for files that are read {how}; leave {fields} out.")
     if "workers" in entry and scheduler not in STARTED:
         raise ValueError("workers is for a cluster of this machine: add scheduler: local (or cuda), or leave it out.")
     if scheduler not in (None, "threads", *STARTED) and ":" not in str(scheduler):
@@ -419,10 +423,6 @@ def _check(job: Job) -> None:
         report.refuse_missing()
 
 
-def _with_id(job: Job, name: str) -> Job:
-    return Job(name, **job.facts())
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -434,20 +434,21 @@ def _short(name: str, value: Any) -> str:
 
 
 def _refuse_equal_ids(jobs: list[Job]) -> None:
-    seen: dict[str, Job] = {}
+    job_of: dict[str, Job] = {}
     for job in jobs:
         # ids are compared in small letters, because on some systems a.json and A.json are the same file
-        other = seen.setdefault(job.id.lower(), job)
-        if other is not job:
+        namesake = job_of.setdefault(job.id.lower(), job)
+        if namesake is not job:
             raise ValueError(
-                f"two jobs, of inputs {other.input!r} and {job.input!r}, have the id {job.id!r}; give each its own id."
-                if other.facts() != job.facts()
+                f"two jobs, of inputs {namesake.input!r} and {job.input!r}, have the id {job.id!r}; give each its "
+                "own id."
+                if namesake.facts() != job.facts()
                 else f"job {job.id!r} occurs twice; leave one out."
             )
 
 
 @contextmanager
-def _named(place: str) -> Iterator[None]:
+def _errors_at(place: str) -> Iterator[None]:
     """Put ``place``, which names a place in the manifest, at the beginning of error messages from this block."""
     try:
         yield

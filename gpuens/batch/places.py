@@ -34,14 +34,14 @@ def filesystem(uri: str) -> tuple[Any, str]:
     try:
         import fsspec
 
-        found: tuple[Any, str] = fsspec.core.url_to_fs(uri)
+        fs_and_path: tuple[Any, str] = fsspec.core.url_to_fs(uri)
     except ImportError as error:
         raise ImportError(
             f"{protocol}:// needs {extra}, which is not installed: {installing.command('cloud')}."
         ) from error
     except ValueError as error:
         raise ValueError(f"{uri!r} is on a file system unknown to fsspec ({checks.gist(error)}).") from error
-    return found
+    return fs_and_path
 
 
 @contextmanager
@@ -84,12 +84,12 @@ def matching(place: str, base: str) -> list[str]:
     if is_uri(place):
         fs, path = filesystem(place)
         with talking(place):
-            found = sorted(fs.unstrip_protocol(match) for match in fs.glob(path))
+            matches = sorted(fs.unstrip_protocol(match) for match in fs.glob(path))
     else:
-        found = sorted(glob.glob(place, root_dir=base or None, recursive=True))
-    if not found:
+        matches = sorted(glob.glob(place, root_dir=base or None, recursive=True))
+    if not matches:
         raise ValueError(f"input {place!r} matches no file; correct the pattern.")
-    return found
+    return matches
 
 
 def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:

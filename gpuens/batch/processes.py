@@ -30,11 +30,11 @@ class Worker:
         try:
             if self._started():
                 self._write({"job": {"id": job.id, **job.facts()}, "fingerprint": fingerprint})
-                while (said := self._heard()) is not None:
-                    if "event" in said:
-                        tell(said["event"], **said["facts"])
+                while (message := self._next_message()) is not None:
+                    if "event" in message:
+                        tell(message["event"], **message["facts"])
                     else:
-                        return Result(said["marker"], said["code"])
+                        return Result(message["marker"], message["code"])
         except (BrokenPipeError, ValueError):  # the worker process has died or was stopped
             pass
         return self._lost(job, fingerprint)
@@ -73,7 +73,7 @@ class Worker:
                 )
                 self._write(self._first)
         if self._process is not None and not self._ready:
-            self._ready = self._heard() is not None
+            self._ready = self._next_message() is not None
         return self._ready
 
     def _lost(self, job: Job, fingerprint: str | None) -> Result:
@@ -97,7 +97,7 @@ class Worker:
         assert self._process.stdin is not None
         print(json.dumps(facts, default=str), file=self._process.stdin, flush=True)
 
-    def _heard(self) -> dict[str, Any] | None:
+    def _next_message(self) -> dict[str, Any] | None:
         """Return the next message from the worker process, or None if the process has ended."""
         assert self._process is not None
         assert self._process.stdout is not None
@@ -108,14 +108,14 @@ class Worker:
 def _environment(index: int, count: int) -> dict[str, str]:
     """Return the environment variables of a worker process, which set its share of threads and memory, and its GPU."""
     threads = max(1, device.n_threads() // count)
-    found = {**os.environ, "GPUENS_THREADS": str(threads), "GPUENS_PROGRESS": "0"}
-    found.setdefault("OMP_NUM_THREADS", str(threads))
+    environment = {**os.environ, "GPUENS_THREADS": str(threads), "GPUENS_PROGRESS": "0"}
+    environment.setdefault("OMP_NUM_THREADS", str(threads))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible.split(",") if visible else [str(i) for i in range(len(device.describe()) - 1)]
     if len(gpus) > 1:
-        found["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
+        environment["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
     if "GPUENS_MEMORY" in os.environ:
-        found["GPUENS_MEMORY"] = str(device.memory_budget() // count)
+        environment["GPUENS_MEMORY"] = str(device.memory_budget() // count)
     else:  # numbers of processes that share the memory of the host, and the memory of the GPU of this process
-        found["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
-    return found
+        environment["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
+    return environment

@@ -72,19 +72,19 @@ class Runner:
     ) -> None:
         self.jobs, self.base, self.store, self.events = jobs, base, store, events
         self.shard, self.force, self.keep_going, self.checksum = shard, force, keep_going, checksum
-        self.own = jobs if shard is None else jobs[shard.index :: shard.count]
-        self._todo = deque(self.own)
-        self._held: deque[Job] = deque()  # jobs that other runners have claimed
+        self.jobs_of_shard = jobs if shard is None else jobs[shard.index :: shard.count]
+        self._todo = deque(self.jobs_of_shard)
+        self._claimed_elsewhere: deque[Job] = deque()  # jobs that other runners have claimed
         self.markers: dict[str, dict[str, Any]] = {}  # id of a done or failed job → contents of its marker
         self._codes: list[int] = []  # exit codes of failed jobs
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
         self._stamping: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._there = store.names()
-        again = self.own if force and store.claims is not None else []
+        again = self.jobs_of_shard if force and store.claims is not None else []
         self._before = {job.id: store.read(job.marker_name) for job in again}
         self._lock = threading.Lock()
-        self._over = threading.Event()  # event that is set when no further job may begin
+        self._end = threading.Event()  # event that is set when no further job may begin
         self._stopped = False  # whether the jobs that are running must be rolled back
 
     def run(self, carry_out: CarryOut) -> None:
@@ -105,7 +105,7 @@ class Runner:
                 self.run(worker.carry_out)
             except BaseException as error:
                 errors.append(error)
-                self._over.set()
+                self._end.set()
             finally:
                 worker.close()
 
@@ -118,7 +118,7 @@ class Runner:
                     thread.join(0.2)  # the wait is short, because signals are handled only between two joins
         except BaseException:
             self._stopped = True
-            self._over.set()
+            self._end.set()
             for worker in workers:
                 worker.stop()
             for thread in threads:
@@ -141,14 +141,14 @@ class Runner:
 
     def refuse_foreign(self) -> None:
         """Raise an error if a summary, marker or page would replace a file that is not from a batch."""
-        for job in self.own:
+        for job in self.jobs_of_shard:
             if job.marker_name in self._there:
                 marker(self.store, job.marker_name)
             page = self.store.read(job.page_name) if job.report and job.page_name in self._there else None
             if page is not None and PAGE_MARK not in page[:HEAD_BYTES]:
                 raise FileExistsError(f"out has a {job.page_name} that is not from a batch; move it away.")
-        found = self.store.read(SUMMARY) if SUMMARY in self._there else None
-        if found is not None and not found.startswith(",".join(COLUMNS).encode()):
+        summary = self.store.read(SUMMARY) if SUMMARY in self._there else None
+        if summary is not None and not summary.startswith(",".join(COLUMNS).encode()):
             raise FileExistsError(
                 f"out has a {SUMMARY} that is not from a batch; move it away, or name another folder."
             )
@@ -164,23 +164,23 @@ class Runner:
         return text.getvalue().encode(errors="replace")
 
     def _row(self, job: Job) -> dict[str, Any]:
-        found = self.markers.get(job.id)
-        if found is None:  # another runner, shard or run may have finished the job
+        entries = self.markers.get(job.id)
+        if entries is None:  # another runner, shard or run may have finished the job
             with suppress(FileExistsError):  # a file of another shard that is not a marker may have this name
-                found = marker(self.store, job.marker_name) if job.marker_name in self._there else None
-            found = found or {}
+                entries = marker(self.store, job.marker_name) if job.marker_name in self._there else None
+            entries = entries or {}
             # a marker of a different job with the same id is ignored
-            if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):
-                found = {}
+            if entries.get("job") != json.loads(json.dumps(job.facts(), default=str)):
+                entries = {}
         facts = {
             "n_clusters": job.n_clusters,
-            **found,
+            **entries,
             "id": job.id,
             "input": job.input,
             "method": job.method,
-            "status": {"ok": "done", "failed": "failed"}.get(str(found.get("status")), "pending"),
-            "seconds": found.get("seconds", {}).get("total"),
-            "host_bytes": found.get("peak_memory_bytes"),
+            "status": {"ok": "done", "failed": "failed"}.get(str(entries.get("status")), "pending"),
+            "seconds": entries.get("seconds", {}).get("total"),
+            "host_bytes": entries.get("peak_memory_bytes"),
         }
         return {name: facts.get(name) for name in COLUMNS}
 
@@ -191,20 +191,20 @@ class Runner:
 
         Wait for the jobs that other runners have claimed.
         """
-        while not self._over.is_set():
+        while not self._end.is_set():
             with self._lock:
-                if not self._todo and not self._held:
+                if not self._todo and not self._claimed_elsewhere:
                     return None
                 job = self._todo.popleft() if self._todo else None
                 if job is None:
-                    self._todo, self._held = self._held, deque()
+                    self._todo, self._claimed_elsewhere = self._claimed_elsewhere, deque()
             if job is None:
-                self._over.wait(WATCH)
-            elif self._claimed(job):
+                self._end.wait(WATCH)
+            elif self._claim(job):
                 return job
         return None
 
-    def _claimed(self, job: Job) -> bool:
+    def _claim(self, job: Job) -> bool:
         """Claim a job for this runner; return False if the job is done or another runner has claimed it."""
         if self.is_done(job):
             return False
@@ -212,38 +212,39 @@ class Runner:
         if claims is None:
             return True
         if not claims.take(job.id):
-            self._held.append(job)
+            self._claimed_elsewhere.append(job)
             return False
-        if self.is_done(job, look=True):  # another runner has finished the job meanwhile
+        if self.is_done(job, anew=True):  # another runner has finished the job meanwhile
             claims.release(job.id)
             return False
         return True
 
-    def is_done(self, job: Job, *, look: bool = False) -> bool:
+    def is_done(self, job: Job, *, anew: bool = False) -> bool:
         """Return whether the files of a job exist and its marker has the current fingerprint of the job.
 
-        If ``look`` is true, look also for files that were written after this run began.
+        If ``anew`` is true, look also for files that were written after this run began.
         """
-        if not look and (self.force or job.marker_name not in self._there):
+        if not anew and (self.force or job.marker_name not in self._there):
             return False
         if self.force and self.store.read(job.marker_name) == self._before[job.id]:
             return False  # if ``force`` is true, a result from before this run does not count
-        found = marker(self.store, job.marker_name)
-        if found is None or found.get("status") != "ok":
+        entries = marker(self.store, job.marker_name)
+        if entries is None or entries.get("status") != "ok":
             return False
         if not all(
-            self.store.has(name) if look else name in self._there for name in (job.labels_name, *written_by(job, found))
+            self.store.has(name) if anew else name in self._there
+            for name in (job.labels_name, *written_by(job, entries))
         ):
             return False
-        if job.report and "report" not in found:  # an earlier run stopped before it drew the page
+        if job.report and "report" not in entries:  # an earlier run stopped before it drew the page
             return False
         try:
-            if found.get("fingerprint") != self._fingerprint(job):
+            if entries.get("fingerprint") != self._fingerprint(job):
                 return False
         except OSError:  # the input is missing; the job will report this when it runs
             return False
         with self._lock:
-            self.markers[job.id] = found
+            self.markers[job.id] = entries
             self._already += 1
         return True
 
@@ -262,12 +263,12 @@ class Runner:
         # names of files that an earlier run wrote for this job, such as labels in another format
         before = written_by(job, marker(self.store, job.marker_name))
         for attempt in range(1, TRIES + 1):
-            result = self._tried(job, carry_out, attempt)
-            if result.code != failures.TEMPORARY or attempt == TRIES or self._over.is_set():
+            result = self._try(job, carry_out, attempt)
+            if result.code != failures.TEMPORARY or attempt == TRIES or self._end.is_set():
                 break
             pause = PAUSE * 2 ** (attempt - 1)
             self.events("retry", job=job.id, error=result.marker["error"], in_seconds=pause)
-            if self._over.wait(pause):
+            if self._end.wait(pause):
                 break
         if self._stopped and result.code:
             return
@@ -284,9 +285,9 @@ class Runner:
             self.store.remove(sorted(before))
         self.events("failed", job=job.id, error=result.marker["error"], exit_code=result.code)
         if not self.keep_going:
-            self._over.set()
+            self._end.set()
 
-    def _tried(self, job: Job, carry_out: CarryOut, attempt: int) -> Result:
+    def _try(self, job: Job, carry_out: CarryOut, attempt: int) -> Result:
         """Run a job once, and return its result, which may be a failure."""
         try:
             with failures.stage("read"):
@@ -297,10 +298,10 @@ class Runner:
         return carry_out(job, fingerprint, self.events)
 
 
-def written_by(job: Job, found: dict[str, Any] | None) -> set[str]:
-    """Return the names of the labels and the page that a job has written according to its marker ``found``."""
-    said = [(found or {}).get(name) for name in ("output", "report")]
-    return {name for name in job.all_outputs() if name in said}  # names of other files in a marker are ignored
+def written_by(job: Job, entries: dict[str, Any] | None) -> set[str]:
+    """Return the names of the labels and the page that a job has written according to the ``entries`` of its marker."""
+    names = [(entries or {}).get(name) for name in ("output", "report")]
+    return {name for name in job.all_outputs() if name in names}  # names of other files in a marker are ignored
 
 
 def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_name: str) -> None:
@@ -312,9 +313,9 @@ def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_
     for job in jobs:
         names |= {job.labels_name, job.marker_name, *[job.page_name] * job.report}
     inputs = {place for job in jobs for place in (job.input, *job.beside().values())}
-    given = [places.local(place, base) for place in inputs if not places.is_uri(place)]
-    given += [os.fspath(manifest)] if isinstance(manifest, (str, os.PathLike)) else []
-    for path in given:
+    files = [places.local(place, base) for place in inputs if not places.is_uri(place)]
+    files += [os.fspath(manifest)] if isinstance(manifest, (str, os.PathLike)) else []
+    for path in files:
         place = os.path.realpath(path)
         if folder == place or folder.startswith(place + os.sep):
             raise ValueError(f"out {out!r} is inside the input {path!r}; name another folder.")

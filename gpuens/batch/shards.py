@@ -51,7 +51,7 @@ def shard(text: str | None, of: int | None = None, environment: Mapping[str, str
             raise ValueError(f"of={of} is the number of shards; name one of them by shard='auto' or 'i/{of}'.")
         return None
     if text == "auto":
-        return _of_scheduler(of, environment)
+        return _shard_of_scheduler(of, environment)
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text) if isinstance(text, str) else None
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ValueError(f"shard must be 'auto' or i/n with i from 1 to n, such as 2/8, not {checks.shown(text)}.")
@@ -60,16 +60,16 @@ def shard(text: str | None, of: int | None = None, environment: Mapping[str, str
     return Shard(int(match[1]) - 1, int(match[2]))
 
 
-def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | None:
+def _shard_of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | None:
     for variable, count in SCHEDULERS.items():
         if variable not in environment:
             continue
-        total = of if of is not None else _whole(environment, count)
+        total = of if of is not None else _variable(environment, count)
         if total is None:
             raise ValueError(f"shard 'auto' found {variable}, but not the number of shards; add --of N.")
-        index = _whole(environment, variable) or 0
+        index = _variable(environment, variable) or 0
         if variable == SLURM and of is None:
-            index = _of_slurm(index, total, environment)
+            index = _index_in_slurm(index, total, environment)
         if not 0 <= index < total:
             raise ValueError(
                 f"shard 'auto' found {variable}={environment[variable]}, which is not among the {total} shards."
@@ -80,10 +80,10 @@ def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | Non
     return None
 
 
-def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
+def _index_in_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
     """Return the position of a task in its SLURM array; raise an error if tasks of the array are missing."""
     first, last, step = (
-        _whole(environment, f"SLURM_ARRAY_TASK_{name}") or default
+        _variable(environment, f"SLURM_ARRAY_TASK_{name}") or default
         for name, default in (("MIN", 0), ("MAX", 0), ("STEP", 1))
     )
     if "SLURM_ARRAY_TASK_MAX" in environment and (last - first) // step + 1 != count:
@@ -94,7 +94,7 @@ def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
     return (index - first) // step
 
 
-def _whole(environment: Mapping[str, str], variable: str | None) -> int | None:
+def _variable(environment: Mapping[str, str], variable: str | None) -> int | None:
     text = environment.get(variable) if variable else None
     if text is None:
         return None

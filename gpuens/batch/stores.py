@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gpuens.batch import places
 from gpuens.batch.claims import Claims
@@ -15,39 +15,12 @@ from gpuens.io import atomic, paths, writable
 OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # protocols of object stores, which have no folders
 
 
-class Store(Protocol):
-    """The functions that read and write the files of a batch by their names."""
-
-    claims: Claims | None  # None if the store has no claims; then runners must divide the jobs by shards
-
-    def names(self) -> set[str]:
-        """Return the names of the files that exist in the store."""
-
-    def has(self, name: str) -> bool:
-        """Return whether the store has a file of this name."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the contents of a file, or None if it does not exist."""
-
-    def write(self, name: str, contents: bytes) -> None:
-        """Write a file; if writing fails, no incomplete file remains."""
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove the files of these names, if they exist."""
-
-    def place(self, names: Sequence[str]) -> Any:
-        """Yield the path of a folder where the block writes files; at its end, make these files visible in the store.
-
-        The last of ``names`` is the marker, which becomes visible only after all other files.
-        """
-
-
-def store(out: str, *, make: bool = True) -> Store:
+def open_store(out: str, *, make: bool = True) -> "Store":
     """Return the store for a local folder or a URI; if ``make`` is true, create the folder if it does not exist."""
     return BucketStore(out, make=make) if places.is_uri(out) else FolderStore(out, make=make)
 
 
-def marker(of: Store, name: str) -> dict[str, Any] | None:
+def marker(store: "Store", name: str) -> dict[str, Any] | None:
     """Read the marker ``name`` and return its contents, or None if the marker is absent or damaged.
 
     Raises
@@ -55,29 +28,29 @@ def marker(of: Store, name: str) -> dict[str, Any] | None:
     FileExistsError
         For a JSON file that is no marker.
     """
-    contents = of.read(name)
+    contents = store.read(name)
     if contents is None:
         return None
     try:
-        found = json.loads(contents)
+        entries = json.loads(contents)
     except ValueError:
         return None
-    if not isinstance(found, dict) or "fingerprint" not in found:
+    if not isinstance(entries, dict) or "fingerprint" not in entries:
         raise FileExistsError(f"{name} exists but is not from a batch; move it away, or name another folder.")
-    return found
+    return entries
 
 
-def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
-    of.write(name, atomic.encoded(facts))
+def write_marker(store: "Store", name: str, facts: dict[str, Any]) -> None:
+    store.write(name, atomic.encoded(facts))
 
 
-class Kept:
+class Lines:
     """A writer that appends lines to a file in a store.
 
     In a folder, it appends each line at once. Behind a URI, where files cannot grow, it writes all lines at the end.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: "Store", name: str) -> None:
         self._store, self._name = store, name
         self._lines: list[bytes] = []
 
@@ -105,6 +78,7 @@ class FolderStore:
         self.claims: Claims | None = Claims(os.path.join(path, ".gpuens-claims"))
 
     def names(self) -> set[str]:
+        """Return the names of the files that exist in the store."""
         try:
             return set(os.listdir(self.path))
         except FileNotFoundError:
@@ -114,6 +88,7 @@ class FolderStore:
         return os.path.exists(os.path.join(self.path, name))
 
     def read(self, name: str) -> bytes | None:
+        """Return the contents of a file, or None if it does not exist."""
         path = os.path.join(self.path, name)
         try:
             paths.check_readable(path)
@@ -138,13 +113,17 @@ class FolderStore:
 
     @contextmanager
     def place(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield the path of a folder where the block writes files; at its end, make these files visible in the store.
+
+        The last of ``names`` is the marker, which becomes visible only after all other files.
+        """
         yield self.path  # `atomic.recorded` writes to temporary names, then renames all files together
 
 
 class BucketStore:
     """A store in a folder behind a URI; if writing a file fails, no incomplete file remains."""
 
-    claims: Claims | None = None
+    claims: Claims | None = None  # without claims, runners must divide the jobs by shards
 
     def __init__(self, uri: str, *, make: bool = True) -> None:
         self.uri = uri.rstrip("/")
@@ -167,10 +146,10 @@ class BucketStore:
     def read(self, name: str) -> bytes | None:
         with places.talking(self.uri):
             try:
-                found: bytes = self.fs.cat_file(f"{self.path}/{name}")
+                contents: bytes = self.fs.cat_file(f"{self.path}/{name}")
             except FileNotFoundError:
                 return None
-            return found
+            return contents
 
     def write(self, name: str, contents: bytes) -> None:
         with places.talking(self.uri):
@@ -190,3 +169,6 @@ class BucketStore:
             with places.talking(self.uri):
                 for name in names:
                     self.fs.put_file(os.path.join(folder, name), f"{self.path}/{name}")
+
+
+Store = FolderStore | BucketStore

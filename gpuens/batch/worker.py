@@ -44,8 +44,8 @@ def _stop(number: int, frame: Any) -> None:
 
     Both the process group and the runner may send a signal.
     """
-    for each in _stops():
-        signal.signal(each, signal.SIG_IGN)
+    for other_number in _stops():
+        signal.signal(other_number, signal.SIG_IGN)
     raise failures.Stopped(signal.Signals(number))
 
 
@@ -57,13 +57,13 @@ class _Server:
         self._out = out
         self._over = threading.Event()
         self._busy = False
-        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
+        threading.Thread(target=self._read_lines, args=(lines,), daemon=True).start()
 
     def serve(self) -> None:
         first = self._next()
         if first is None:
             return
-        store = stores.store(first["out"])
+        store = stores.open_store(first["out"])
         self._say(ready=True)
         while (task := self._next()) is not None:
             result = execution.carry_out(
@@ -82,7 +82,7 @@ class _Server:
         self._busy = True
         return None if line is None or self._over.is_set() else json.loads(line)
 
-    def _read(self, lines: IO[str]) -> None:
+    def _read_lines(self, lines: IO[str]) -> None:
         for line in lines:
             self._lines.put(line)
         self._over.set()

@@ -26,7 +26,7 @@ from gpuens.cli.deferred import defer
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
-# names of the commands in the order of the help; each command has a module of its name in this package
+# names of the commands in the order of the help; the function `add` of the module of that name adds the command
 COMMANDS = (
     *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
     *("align", "modes", "join", "generate", "graph", "score", "methods", "info", "demo", "warm"),
@@ -95,9 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--quiet", action="store_true", help="no progress bars and no summary")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
-    def command(name: str, function: Any, description: str, **more: Any) -> argparse.ArgumentParser:
+    def command(name: str, function: Any, description: str, **settings: Any) -> argparse.ArgumentParser:
         sub = commands.add_parser(
-            name, help=description, description=description, parents=[common], allow_abbrev=False, **more
+            name, help=description, description=description, parents=[common], allow_abbrev=False, **settings
         )
         sub.set_defaults(command=function)
         return sub

@@ -4,14 +4,13 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
-from gpuens.cli.files import aligned, check_inputs, check_output, facts, one_column, print_written
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, add_shared, reading_of_labels
+from gpuens.cli.files import aligned, check_inputs, check_output, one_column, print_written, write_recorded
 from gpuens.runtime import failures
 from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens align`` and its options to the command line."""
     parser = command(
         "align",
         align,
@@ -19,7 +18,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         epilog="A part of a cluster 2 of the reference is named 2.b, 2.c, …, alike in all clusterings. Tables hold the "
         "names; npy, npz and zarr hold codes, whose names are in OUTPUT.json. Missing labels stay missing.",
     )
-    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_shared(parser, "labels")
     add_selection(parser)
     parser.add_argument(
         "--to",
@@ -32,49 +31,39 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="file for the labels, as for `gpuens run`"
     )
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    add_shared(parser, "device")
 
 
 def align(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
-    from gpuens.io import atomic
 
-    given = args.to not in (None, "first")
-    check_inputs(args.labels, *([args.to] if given else []))
-    check_output(args.output, args.labels, *([args.to] if given else []))
+    is_file = args.to not in (None, "first")
+    inputs = [args.labels, *([args.to] if is_file else [])]
+    check_inputs(*inputs)
+    check_output(args.output, *inputs)
     with clock.phase("read"):
         read = io.read_label_file(args.labels, **reading_of_labels(args))
-        to = (
-            one_column(
-                args.to,
-                "write the one to a file of its own",
-                args.labels,
-                read.ids,
-                results=True,
-                by_position=args.by_position,
-                id_column=args.id_column,
-            )
-            if given
-            else args.to
-        )
+        reference = args.to
+        if is_file:
+            how = {"results": True, "by_position": args.by_position, "id_column": args.id_column}
+            reference = one_column(args.to, "write the one to a file of its own", args.labels, read.ids, **how)
     with clock.phase("align"), failures.stage("align", "naming the clusters"):
         from gpuens.contingency import alignment
 
-        found = alignment.align(read.ensemble, to, device=args.device)
-    with clock.phase("write"), atomic.recorded(args.output) as record:
-        names = [name if isinstance(name, str) else f"clustering_{name}" for name in found.columns]
-        io.write_labels(args.output, _labels(found, args.output), names=names, ids=read.ids, values=True)
-        chosen = args.to if given else found.chosen
-        record |= facts(
-            args,
-            clock,
-            output=args.output,
-            input=args.labels,
-            reference=str(chosen),
-            names=found.names,
-            overlap=dict(zip(map(str, found.columns), found.overlap.tolist(), strict=True)),
-        )
+        result = alignment.align(read.ensemble, reference, device=args.device)
+    names = [name if isinstance(name, str) else f"clustering_{name}" for name in result.columns]
+    reference = args.to if is_file else result.chosen
+    write_recorded(
+        args,
+        clock,
+        _labels(result, args.output),
+        {"names": names, "ids": read.ids, "values": True},
+        input=args.labels,
+        reference=str(reference),
+        names=result.names,
+        overlap=dict(zip(map(str, result.columns), result.overlap.tolist(), strict=True)),
+    )
     if not args.quiet:
         from gpuens.runtime.checks import counted
 
@@ -82,26 +71,22 @@ def align(args: argparse.Namespace) -> None:
             f"{args.labels}: {counted(read.ensemble.n_objects, 'object')}, "
             f"{counted(read.ensemble.n_clusterings, 'clustering')}"
         )
-        own = len(set(found.families.tolist()))
-        print(f"reference: {chosen}, with {counted(own, 'cluster')}; {len(found.names) - own:,} more for their parts")
+        n_families = len(set(result.families.tolist()))
+        n_parts = len(result.names) - n_families
+        print(f"reference: {reference}, with {counted(n_families, 'cluster')}; {n_parts:,} more for their parts")
         heads = ["", "clusters", "overlap"]
-        sizes = map(len, found.clusters)
-        lines = zip(
-            map(str, found.columns),
-            (f"{size:,}" for size in sizes),
-            (f"{share:.3f}" for share in found.overlap),
-            strict=True,
-        )
-        print(aligned([heads, *map(list, lines)][: SHOWN + 1]))
-        if len(found.columns) > SHOWN:
-            print(f"… and {len(found.columns) - SHOWN:,} more in the record")
+        rows = zip(result.columns, result.clusters, result.overlap, strict=True)
+        lines = [[str(name), f"{len(clusters):,}", f"{share:.3f}"] for name, clusters, share in rows]
+        print(aligned([heads, *lines][: SHOWN + 1]))
+        if len(result.columns) > SHOWN:
+            print(f"… and {len(result.columns) - SHOWN:,} more in the record")
         print_written(clock, args.output)
 
 
 SHOWN = 20  # most clusterings in the printed table
 
 
-def _labels(found: Any, output: str) -> Any:
+def _labels(result: Any, output: str) -> Any:
     """Return an ensemble of the named clusters of all objects for a table, or their codes for an array."""
     import numpy as np
 
@@ -110,7 +95,7 @@ def _labels(found: Any, output: str) -> Any:
     from gpuens.labels.ensemble import Ensemble
 
     if output.lower().endswith((*ARRAYS, *FOLDERS)):
-        return found.codes
-    codes = found.codes.astype(codes_dtype(len(found.names)))  # -1 becomes the largest number, a missing label
-    categories = [np.array(found.names, dtype=object)] * codes.shape[1]
+        return result.codes
+    codes = result.codes.astype(codes_dtype(len(result.names)))  # -1 becomes the largest number, a missing label
+    categories = [np.array(result.names, dtype=object)] * codes.shape[1]
     return Ensemble.of_codes(np.asfortranarray(codes), categories, list(range(codes.shape[1])))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
-from gpuens.runtime.defaults import FORMS
+from gpuens.runtime.defaults import FORMS, METHOD
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,10 +16,12 @@ class Parser(argparse.ArgumentParser):
     are interpreted later by the method (`cli.options`).
     """
 
-    _taken: Sequence[str] = ()  # names of the options that the parser does not know and that the method interprets
+    _method_flags: Sequence[str] = ()  # options that the method interprets, not the parser
 
-    def __init__(self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **more: Any) -> None:
-        super().__init__(*args, **more)
+    def __init__(
+        self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
         self._later = later
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -29,8 +31,8 @@ class Parser(argparse.ArgumentParser):
         if self.get_default("of_method") is not None:
             if {"-h", "--help"} & set(args):
                 self._explain_methods(args)
-            self._taken = unknown(self, args)
-            for flag in self._taken:
+            self._method_flags = unknown(self, args)
+            for flag in self._method_flags:
                 self.add_argument(flag, action=OfMethod, nargs="?", help=argparse.SUPPRESS)
         return super().parse_known_args(args, namespace)
 
@@ -52,20 +54,43 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         # a message is shortened, because it may quote a long argument
         message = message if len(message) <= 500 else f"{message[:250]} …"
-        taken = f" ({', '.join(self._taken)}: options of a method take a value)" if self._taken else ""
-        raise ValueError(f"{message.rstrip('.')}{taken}; see {self.prog} --help.")
+        hint = f" ({', '.join(self._method_flags)}: options of a method take a value)" if self._method_flags else ""
+        raise ValueError(f"{message.rstrip('.')}{hint}; see {self.prog} --help.")
+
+
+# options and arguments of several commands, by the name of what they set
+SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "labels": (("labels",), {"metavar": "LABELS", "help": "label file, as for `gpuens run`"}),
+    "method": (("--method",), {"default": METHOD, "help": f"a method, see `gpuens methods` ({METHOD})"}),
+    "seed": (("--seed",), {"type": int, "default": 0, "help": "random seed (0)"}),
+    "device": (("--device",), {"default": "auto", "help": "where to work: auto, cpu or cuda (auto)"}),
+    "json": (("--json",), {"action": "store_true", "help": "machine-readable output"}),
+    "output": (("-o", "--output"), {"required": True, "help": "npy, npz, csv, tsv, parquet, h5ad or zarr"}),
+}
+
+
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add the options of `SHARED` with these names."""
+    for name in names:
+        flags, settings = SHARED[name]
+        parser.add_argument(*flags, **settings)
+
+
+def option_of(name: str) -> str:
+    """Return the option that makes a setting, such as "--max-length" for "max_length"."""
+    return f"--{name.replace('_', '-')}"
 
 
 def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
     """Add the options that select columns or an array of a file; their names end in ``suffix``."""
-    whose = f" of {suffix[1:].upper()}" if suffix else ""
+    owner = f" of {suffix[1:].upper()}" if suffix else ""
     parser.add_argument(
         f"--columns{suffix}",
         type=listed,
         metavar="NAMES",
-        help=f"columns{whose} to read: names, patterns such as 'leiden_*', or numbers from 0, separated by commas",
+        help=f"columns{owner} to read: names, patterns such as 'leiden_*', or numbers from 0, separated by commas",
     )
-    parser.add_argument(f"--key{suffix}", help=f"array of an npz file{whose}, or of an h5ad file with features")
+    parser.add_argument(f"--key{suffix}", help=f"array of an npz file{owner}, or of an h5ad file with features")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -149,13 +174,18 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
 
     If a command reads several files, ``suffix`` is the end of the names of the options for one of them.
     """
-    found = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
-    return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
+    selection = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
+    return selection | {name: getattr(args, name) for name in READING if hasattr(args, name)}
 
 
 def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments for `io.read_label_file`."""
     return reading(args) | {"wide": args.wide, "transpose": args.transpose}
+
+
+def options_of_labels(args: argparse.Namespace) -> list[str]:
+    """Return the names of the options on the command line that describe a file of base clusterings."""
+    return [option_of(name) for name, value in reading_of_labels(args).items() if value not in (None, False)]
 
 
 def listed(text: str) -> list[str]:

@@ -10,7 +10,6 @@ MOST_FAILED = 20  # maximum number of failed jobs that the printed summary names
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens batch`` and its options to the command line."""
     parser = command(
         "batch",
         batch,
@@ -61,14 +60,14 @@ def batch(args: argparse.Namespace) -> int:
     if args.manifest is None:
         raise ValueError("MANIFEST is needed: name a file; see gpuens batch --help.")
     out = _default_out(args.manifest) if args.out is None else args.out
-    chosen = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report", "device")}
+    settings = {name: getattr(args, name) for name in ("shard", "of", "force", "checksum", "report", "device")}
     if args.dry_run:
-        print(batch.forecast(args.manifest, out, **chosen))
+        print(batch.forecast(args.manifest, out, **settings))
         return 0
     outcome = batch.run(
         args.manifest,
         out,
-        **chosen,
+        **settings,
         jobs=args.jobs,
         keep_going=args.keep_going,
         heartbeat=args.heartbeat,
@@ -78,8 +77,10 @@ def batch(args: argparse.Namespace) -> int:
         from gpuens.runtime.checks import counted
 
         pending = sum(row["status"] == "pending" for row in outcome.jobs)
-        told = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
-        print(f"{counted(len(outcome.jobs), 'job')}: " + ", ".join(f"{n:,} {what}" for what, n in told.items() if n))
+        counts = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
+        print(
+            f"{counted(len(outcome.jobs), 'job')}: " + ", ".join(f"{n:,} {status}" for status, n in counts.items() if n)
+        )
         failed = [row for row in outcome.jobs if row["status"] == "failed"]
         for row in failed[:MOST_FAILED]:
             print(f"failed: {row['id']}: {row['error']}")

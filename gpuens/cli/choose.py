@@ -4,15 +4,13 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, option_of, reading_of_labels
 from gpuens.cli.features import add_preparation, prepare, read_features
-from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
+from gpuens.cli.files import aligned, cell_of, check_inputs, check_page, print_json, write_page
 from gpuens.runtime import failures
-from gpuens.runtime.defaults import METHOD
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens choose`` and its options to the command line."""
     parser = command(
         "choose",
         choose,
@@ -30,7 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="A:B",
         help="numbers of clusters to compare, such as 2:20 (2:20, or fewer for few objects)",
     )
-    parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
+    add_shared(parser, "method")
     parser.add_argument("--n-clusterings", type=int, metavar="M", help="clusterings for each k, with --features (50)")
     parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means run, with --features (5)")
     parser.add_argument(
@@ -42,13 +40,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_reading_of_labels(parser)
     add_preparation(parser, "auto")
-    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    add_shared(parser, "seed")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="store the results of each k there, and continue after a stop"
     )
-    parser.add_argument("--device", default="auto", help="device: auto, cpu or cuda (auto)")
+    add_shared(parser, "device")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the criteria and pictures")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
 
 
 def choose(args: argparse.Namespace) -> None:
@@ -58,63 +56,51 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError("give either LABELS or --features FILE.")
     if args.labels is not None:
         check_inputs(args.labels)
-    drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
-    prepared = [name for name in ("scale", "impute") if getattr(args, name) is not None]
-    if args.labels is not None and (drawn or prepared):
-        option = [*drawn, *prepared][0].replace("_", "-")
-        raise ValueError(f"--{option} applies to --features; leave it out with LABELS.")
+    resampling = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
+    preparation = [name for name in ("scale", "impute") if getattr(args, name) is not None]
+    if args.labels is not None and (of_features := [*resampling, *preparation]):
+        raise ValueError(f"{option_of(of_features[0])} applies to --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
     from gpuens.io.shapes import label_shape
     from gpuens.workflows import choose_k as choosing
     from gpuens.workflows.describe import refuse_to_group
 
-    with failures.stage("read", f"reading {args.labels or args.features}"):
+    path = args.labels or args.features
+    data: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    with failures.stage("read", f"reading {path}"):
         if args.labels is not None:
             refuse_to_group(label_shape(args.labels, **reading_of_labels(args)), "a choice")
-        labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
-        features: Any = None
-        said: dict[str, Any] = {}
-        if args.features is not None:
+            data["labels"] = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
+        else:
             args.scale = args.scale or "auto"
-            features, said = prepare(read_features(args.features, args).X, args)
-    given: dict[str, Any] = {
-        "labels": labels,
-        "features": features,
-        "ks": args.ks,
-        "method": args.method,
-        "device": args.device,
-        "null": args.null,
-        **({} if features is None else {"scale": "none"}),
-        "random_state": args.seed,
-        "resume": args.resume,
-        **drawn,
-    }
+            features, facts = prepare(read_features(args.features, args).X, args)
+            data = {"features": features, "scale": "none", **resampling}
+    settings = {name: getattr(args, name) for name in ("ks", "method", "device", "null", "resume")}
     with failures.stage("choose", "comparing numbers of clusters"):
-        found = choosing.choose_k(**given)
-    what = args.labels or args.features
+        choice = choosing.choose_k(**data, **settings, random_state=args.seed)
     if args.json:
-        print_json({"input": what, **said, **found.to_dict()})
+        print_json({"input": path, **facts, **choice.to_dict()})
     else:
-        _print_choice(found)
+        _print_choice(choice)
     if args.report is not None:
         from gpuens import report
 
-        write_page(
-            args.report, lambda: report.render_choice(found, f"How many clusters has {what}?"), told=not args.json
-        )
+        title = f"How many clusters has {path}?"
+        write_page(args.report, lambda: report.render_choice(choice, title), print_path=not args.json)
 
 
-def _print_choice(found: Any) -> None:
+def _print_choice(choice: Any) -> None:
     from gpuens.runtime.checks import counted
 
-    names = [name for name in found.rows[0] if name != "k"]
-    cells = [[f"{row['k']:,}", *(_text(row[name]) for name in names)] for row in found.rows]
+    names = [name for name in choice.rows[0] if name != "k"]
+    cells = [[f"{row['k']:,}", *(cell_of(row[name]) for name in names)] for row in choice.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
-    for k, why in found.reasons.items():
-        print(f"{'suggested' if k == found.suggested else 'also'}: {counted(k, 'cluster')} ({why})")
-    print(f"method: {found.method}; the table describes its consensus for each number of clusters")
-    print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
+    for k, why in choice.reasons.items():
+        print(f"{'suggested' if k == choice.suggested else 'also'}: {counted(k, 'cluster')} ({why})")
+    print(f"method: {choice.method}; the table describes its consensus for each number of clusters")
+    print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in choice.by_criterion.items()))
 
 
 SHORT = {
@@ -127,12 +113,6 @@ SHORT = {
     "delta_area": "delta",
     "inconsistency": "IC",
 }
-
-
-def _text(value: float | int | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def _range(text: str) -> range:

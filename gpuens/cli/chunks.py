@@ -4,6 +4,7 @@ import argparse
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from gpuens.cli.arguments import option_of
 from gpuens.runtime.defaults import FORMS
 
 CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
@@ -59,11 +60,11 @@ def add_chunks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chunk-rows", type=int, metavar="N", help=f"objects per chunk ({CHUNK_ROWS:,})")
 
 
-def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings | None:
+def chunks_of(args: argparse.Namespace, path: str, *options: str) -> ChunkSettings | None:
     """Return the settings for reading a file in chunks, or None to read the file in one piece.
 
     Raise an error for options that apply only to reading in chunks if the file is read in one piece, and the reverse.
-    Reading options that need the file in one piece are in `IN_ONE_PIECE`; ``more`` names further such options.
+    Reading options that need the file in one piece are in `IN_ONE_PIECE`; ``options`` names further such options.
     """
     args.scheduler = scheduler_of(
         path, args.scheduler, in_one_piece=any(getattr(args, name, False) for name in ORIENTATION)
@@ -77,10 +78,10 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings 
         if args.chunk_rows is not None:
             raise ValueError(f"--chunk-rows={args.chunk_rows} is for work in chunks: add --scheduler, or leave it out.")
         return None
-    for name in (*IN_ONE_PIECE, *more):
+    for name in (*IN_ONE_PIECE, *options):
         value = getattr(args, name, None)
         if value is None or (value is False and name != "header"):
             continue
-        option = "--no-header" if value is False else f"--{name.replace('_', '-')}"
+        option = "--no-header" if value is False else option_of(name)
         raise ValueError(f"{option} is for files that are read in one piece; leave it or --scheduler out.")
     return ChunkSettings(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)

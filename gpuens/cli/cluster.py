@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection
+from gpuens.cli.arguments import add_reading, add_selection, add_shared
 from gpuens.cli.chunks import ChunkSettings, add_chunks, chunks_of
 from gpuens.cli.features import ClusteringInput, add_preparation, read_source
 from gpuens.cli.file_consensus import EVIDENCE, RunResult, check_input
@@ -21,7 +21,7 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.runtime.defaults import KIND, METHOD
+from gpuens.runtime.defaults import KIND
 from gpuens.runtime.record import TIES, Clock
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
@@ -29,7 +29,6 @@ NOT_IN_CHUNKS = ("missing", "evidence", "impute")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens cluster`` and its options to the command line."""
     parser = command(
         "cluster",
         cluster,
@@ -49,19 +48,19 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="K",
         help="number of clusters (the number that the features support best)",
     )
-    parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
+    add_shared(parser, "method")
     parser.add_argument(
         "--n-clusterings",
         type=int,
         metavar="M",
         help="number of base clusterings (20; leiden: 5 resolutions × 4 seeds)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    add_shared(parser, "seed")
     parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")
     add_chunks(parser)
     add_reading(parser)
     add_preparation(parser, "auto")
-    parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
+    add_shared(parser, "output")
     parser.add_argument(
         "--evidence", action="store_true", help="write certainty, confidence and margin beside the labels"
     )
@@ -80,51 +79,14 @@ def _add_kind(parser: argparse.ArgumentParser) -> None:
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import datasets, io
     from gpuens.io import atomic
     from gpuens.workflows import cluster as clustering
-    from gpuens.workflows import results
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
-    if args.evidence:
-        check_beside("--evidence", args.output)
-    check_output(args.output, args.X)
-    if args.report is not None:
-        check_page(args.report, args.X)
-    if chunks is not None or datasets.names_file(args.X):
-        check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
-    settings: dict[str, Any] = {name: getattr(args, name) for name in ("method", "kind", "n_clusterings", "resume")}
-    settings["scale"] = args.scale or "auto"
-    estimator = clustering.check(args.n_clusters, **settings)
-    if args.scheduler is not None and args.kind not in clustering.BY_LANDMARKS:
-        raise ValueError(
-            f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
-            "take kind='mixed', or leave scheduler out."
-        )
-    check_input(estimator, args.method, features=estimator.parts().needs_features or None, scheduler=args.scheduler)
+    settings = _check(args, chunks)
 
     def facts_of(result: RunResult) -> dict[str, Any]:
-        return facts(
-            args,
-            clock,
-            method=args.method,
-            kind=args.kind,
-            parameters=estimator.get_params(),
-            input=args.X,
-            output=args.output,
-            **source.size,
-            **source.prepared,
-            n_clusterings=result.ensemble.n_clusterings,
-            n_base_clusters=result.ensemble.n_clusters,
-            n_clusters=estimator.n_clusters_,
-            **results.suggestion_facts(estimator),
-            cluster_sizes=result.sizes,
-            mean_ari=estimator.mean_ari_,
-            mean_wallace=estimator.mean_wallace_,
-            fallback=estimator.fallback_,
-            ties=TIES,
-            **({"evidence": result.evidence} if result.evidence else {}),
-        )
+        return facts(args, clock, **_facts(args, source, estimator, result))
 
     with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
         with clock.phase("read", f"reading {args.X}"):
@@ -153,6 +115,55 @@ def cluster(args: argparse.Namespace) -> None:
         if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
             print(f"number of clusters: {suggestion.reason()}")
         print_written(clock, args.output)
+
+
+def _check(args: argparse.Namespace, chunks: ChunkSettings | None) -> dict[str, Any]:
+    """Raise an error, before any work, for invalid files and options; return the settings of `gpuens.cluster`."""
+    from gpuens import datasets, io
+    from gpuens.workflows import cluster as clustering
+
+    if args.evidence:
+        check_beside("--evidence", args.output)
+    check_output(args.output, args.X)
+    if args.report is not None:
+        check_page(args.report, args.X)
+    if chunks is not None or datasets.names_file(args.X):
+        check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
+    settings: dict[str, Any] = {name: getattr(args, name) for name in ("method", "kind", "n_clusterings", "resume")}
+    settings["scale"] = args.scale or "auto"
+    estimator = clustering.check(args.n_clusters, **settings)
+    if args.scheduler is not None and args.kind not in clustering.BY_LANDMARKS:
+        raise ValueError(
+            f"scheduler={args.scheduler} is for work in chunks, but kind={args.kind!r} needs features in one piece; "
+            "take kind='mixed', or leave scheduler out."
+        )
+    check_input(estimator, args.method, features=estimator.parts().needs_features or None, scheduler=args.scheduler)
+    return settings
+
+
+def _facts(args: argparse.Namespace, source: ClusteringInput, estimator: Any, result: RunResult) -> dict[str, Any]:
+    """Return the facts for the record, except versions, times and memory."""
+    from gpuens.workflows.results import suggestion_facts
+
+    return {
+        "method": args.method,
+        "kind": args.kind,
+        "parameters": estimator.get_params(),
+        "input": args.X,
+        "output": args.output,
+        **source.size,
+        **source.prepared,
+        "n_clusterings": result.ensemble.n_clusterings,
+        "n_base_clusters": result.ensemble.n_clusters,
+        "n_clusters": estimator.n_clusters_,
+        **suggestion_facts(estimator),
+        "cluster_sizes": result.sizes,
+        "mean_ari": estimator.mean_ari_,
+        "mean_wallace": estimator.mean_wallace_,
+        "fallback": estimator.fallback_,
+        "ties": TIES,
+        **({"evidence": result.evidence} if result.evidence else {}),
+    }
 
 
 def _source_in_chunks(args: argparse.Namespace, chunks: ChunkSettings) -> ClusteringInput:

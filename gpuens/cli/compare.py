@@ -5,13 +5,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
+from gpuens.cli.arguments import (
+    add_matching,
+    add_reading_of_labels,
+    add_selection,
+    add_shared,
+    reading,
+    reading_of_labels,
+)
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens compare`` and its options to the command line."""
     parser = command(
         "compare",
         compare,
@@ -19,7 +25,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         epilog="anmi and ecs measure the agreement with the base clusterings, from 0 to 1; item and silhouette say how "
         "certain the clusters of the objects are. The best anmi comes first.",
     )
-    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_shared(parser, "labels")
     add_selection(parser)
     parser.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="number of clusters")
     parser.add_argument(
@@ -54,55 +60,29 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-o", "--output", metavar="TABLE", help="write the table to a csv file or, for LaTeX, a tex file"
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    add_shared(parser, "seed", "device")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the table and pictures")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
 
 
 def compare(args: argparse.Namespace) -> None:
-    from gpuens import io
     from gpuens.io.outputs import check_output
 
     truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
     check_inputs(args.labels, *([] if truth_file is None else [truth_file]))
-    others = [args.labels, *(path for path in (truth_file, args.features) if path is not None)]
+    inputs = [args.labels, *(path for path in (truth_file, args.features) if path is not None)]
     if args.report is not None:
-        check_page(args.report, *others)
+        check_page(args.report, *inputs)
     if args.output is not None:
-        check_output(args.output, (".csv", ".tex"), inputs=others)
-    from gpuens.cli.features import read_features
+        check_output(args.output, (".csv", ".tex"), inputs=inputs)
     from gpuens.io import atomic
-    from gpuens.io.shapes import label_shape
-    from gpuens.workflows import compare as comparison
-    from gpuens.workflows.describe import refuse_to_group
+    from gpuens.workflows import compare as comparing
 
     with failures.stage("read", f"reading {args.labels}"):
-        how = reading_of_labels(args)
-        refuse_to_group(label_shape(args.labels, **how), "a comparison")
-        truth: Any = None
-        left_out: dict[str, Any] = {}
-        if truth_column is not None and truth_file is None:
-            truth = _column_of(args.labels, truth_column, reading(args))
-            left_out = {"exclude": [*(args.exclude or []), truth_column]}
-        read = io.read_label_file(args.labels, **(how | left_out))
-        if hasattr(truth, "iloc") and read.ensemble.index is not None:
-            truth = truth.set_axis(read.ensemble.index)
-        beside = {"beside": args.labels, "ids": read.ids}
-        features = None if args.features is None else read_features(args.features, args, **beside).X
-        if truth_file is not None:
-            # if --truth names a column, its file has the names of the objects in the same column as LABELS
-            named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
-            chosen: dict[str, Any] = {
-                "columns": truth_column,
-                "id_column": named if truth_column is not None else args.id_column,
-                "by_position": args.by_position,
-                "partial": True,
-            }
-            truth = one_column(truth_file, "choose one by --truth FILE:COLUMN", args.labels, read.ids, **chosen)
+        ensemble, features, truth = _read_data(args, truth_file, truth_column)
     with failures.stage("compare", "comparing methods"):
-        found = comparison.compare(
-            read.ensemble,
+        comparison = comparing.compare(
+            ensemble,
             args.n_clusters,
             methods=args.methods,
             truth=truth,
@@ -113,19 +93,52 @@ def compare(args: argparse.Namespace) -> None:
             device=args.device,
         )
     if args.json:
-        print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
+        print_json({"input": args.labels, "n_clusters": args.n_clusters, **comparison.to_dict()})
     else:
-        _print_comparison(found)
+        _print_comparison(comparison)
     if args.output is not None:
         with atomic.replacing(args.output) as file:
             is_csv = args.output.lower().endswith(".csv")
-            file.write((found.table.to_csv(lineterminator="\n") if is_csv else latex(found.rows)).encode())
+            file.write((comparison.table.to_csv(lineterminator="\n") if is_csv else latex(comparison.rows)).encode())
         if not args.json:
             print(f"written: {args.output}")
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.render_comparison(found, args.labels), told=not args.json)
+        write_page(args.report, lambda: report.render_comparison(comparison, args.labels), print_path=not args.json)
+
+
+def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:
+    """Return the ensemble, the features and the known classes of the objects; the last two may be None."""
+    from gpuens import io
+    from gpuens.cli.features import read_features
+    from gpuens.io.shapes import label_shape
+    from gpuens.workflows.describe import refuse_to_group
+
+    how = reading_of_labels(args)
+    refuse_to_group(label_shape(args.labels, **how), "a comparison")
+    truth: Any = None
+    if truth_column is not None and truth_file is None:
+        truth = _column_of(args.labels, truth_column, reading(args))
+        how["exclude"] = [*(args.exclude or []), truth_column]
+    read = io.read_label_file(args.labels, **how)
+    if hasattr(truth, "iloc") and read.ensemble.index is not None:
+        truth = truth.set_axis(read.ensemble.index)
+    features = None
+    if args.features is not None:
+        features = read_features(args.features, args, beside=args.labels, ids=read.ids).X
+    if truth_file is not None:
+        # if --truth names a column, its file has the names of the objects in the same column as LABELS
+        title = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
+        reading_of_truth: dict[str, Any] = {
+            "columns": truth_column,
+            "id_column": title if truth_column is not None else args.id_column,
+            "by_position": args.by_position,
+            "partial": True,
+        }
+        instead = "choose one by --truth FILE:COLUMN"
+        truth = one_column(truth_file, instead, args.labels, read.ids, **reading_of_truth)
+    return read.ensemble, features, truth
 
 
 def _file_and_column(text: str) -> tuple[str | None, str | None]:
@@ -148,19 +161,19 @@ def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
     from gpuens.runtime.checks import gist
 
     try:
-        (found,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
+        (values,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
     except ValueError as error:
         raise ValueError(
             f"--truth={column} is neither a label file nor a single column of {path!r}; correct it ({gist(error)})."
         ) from error
-    return without_index(found)
+    return without_index(values)
 
 
-def _print_comparison(found: Any) -> None:
-    print(table(found.rows))
-    if len(found.rows) > 1:
-        print(f"best agreement: {found.best}, by {found.margin:.4f}")
-    for name, why in found.left_out.items():
+def _print_comparison(comparison: Any) -> None:
+    print(table(comparison.rows))
+    if len(comparison.rows) > 1:
+        print(f"best agreement: {comparison.best}, by {comparison.margin:.4f}")
+    for name, why in comparison.left_out.items():
         print(f"left out: {name}: {why}")
 
 

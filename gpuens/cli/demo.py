@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens demo`` and its options to the command line."""
     parser = command("demo", demo, "Show a consensus of real data: a table of scores and a picture.")
     parser.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
     parser.add_argument("--output-dir", default=".", metavar="DIR", help="folder of the picture (.)")

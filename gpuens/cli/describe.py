@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, options_of_labels, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, print_json
 from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens describe`` and its options to the command line."""
     parser = command(
         "describe",
         describe,
@@ -36,8 +35,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--no-forecasts", action="store_true", help="leave out the forecasts for the methods")
     add_reading_of_labels(parser)
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "device", "json")
 
 
 def describe(args: argparse.Namespace) -> None:
@@ -46,7 +44,10 @@ def describe(args: argparse.Namespace) -> None:
     if (args.labels is None) == (args.shape is None):
         raise ValueError("give either LABELS or --shape NxM.")
     if args.shape is not None:
-        _refuse_reading_options(args)
+        if args.n_clusters is None:
+            raise ValueError("--shape needs -k, the number of clusters of the consensus.")
+        if options := [*options_of_labels(args), *["--no-forecasts"] * args.no_forecasts]:
+            raise ValueError(f"{options[0]} is for LABELS; leave it out with --shape.")
         from gpuens.labels.shape import LabelShape
 
         shape = LabelShape(*args.shape)
@@ -57,35 +58,35 @@ def describe(args: argparse.Namespace) -> None:
     from gpuens.workflows import describe as description
 
     with failures.stage("read", f"reading {args.labels}"):
-        how = reading_of_labels(args)
-        before = label_shape(args.labels, **how)
+        reading = reading_of_labels(args)
+        file_shape = label_shape(args.labels, **reading)
         try:
-            description.refuse_to_group(before, "a description")
+            description.refuse_to_group(file_shape, "a description")
         except MemoryError as error:
-            _foresee_alone(args, before, f"{args.labels}: {before}; the labels are not read, because {error}")
+            _foresee_alone(args, file_shape, f"{args.labels}: {file_shape}; the labels are not read, because {error}")
             return
-        labels = io.read_label_file(args.labels, **how).ensemble
+        labels = io.read_label_file(args.labels, **reading).ensemble
     with failures.stage("describe", "describing the clusterings"):
-        found = description.describe(labels, args.n_clusters, forecasts=False, device=args.device)
+        result = description.describe(labels, args.n_clusters, forecasts=False, device=args.device)
         if not args.no_forecasts:
-            shape = found.shape
-            if before is not None:
-                shape = shape._replace(read_bytes=before.read_bytes, mapped_bytes=before.mapped_bytes)
-            found.methods = description.foresee_methods(shape, found.k, args.device)
+            shape = result.shape
+            if file_shape is not None:
+                shape = shape._replace(read_bytes=file_shape.read_bytes, mapped_bytes=file_shape.mapped_bytes)
+            result.methods = description.foresee_methods(shape, result.k, args.device)
     if args.json:
-        print_json({"input": args.labels, **found.to_dict()})
+        print_json({"input": args.labels, **result.to_dict()})
         return
-    print(f"{args.labels}: {found.summary}")
+    print(f"{args.labels}: {result.summary}")
     heads = ["", "clusters", "smallest", "largest", "missing", "agreement"]
-    print(aligned([heads, *map(_cells, found.columns)]))
-    for column in found.columns:
+    print(aligned([heads, *map(_cells, result.columns)]))
+    for column in result.columns:
         if column["odd"]:
             print(f"{column['name']} differs from the others: {column['odd']}")
         if column["same_as"] is not None:
             print(f"{column['name']} equals {column['same_as']}, so this clustering counts more than once")
-    if found.methods:
+    if result.methods:
         print()
-        _print_methods(found.methods, found.k)
+        _print_methods(result.methods, result.k)
 
 
 def _shape(text: str) -> tuple[int, int]:
@@ -94,15 +95,6 @@ def _shape(text: str) -> tuple[int, int]:
     if match is None:
         raise argparse.ArgumentTypeError(f"shapes are written OBJECTSxCLUSTERINGS, such as 20000000x30, not {text!r}")
     return int(re.sub("[_,]", "", match[1])), int(match[2])
-
-
-def _refuse_reading_options(args: argparse.Namespace) -> None:
-    if args.n_clusters is None:
-        raise ValueError("--shape needs -k, the number of clusters of the consensus.")
-    given = {**reading_of_labels(args), "no_forecasts": args.no_forecasts or None}
-    for name, value in given.items():
-        if value not in (None, False):
-            raise ValueError(f"--{name.replace('_', '-')} is for LABELS; leave it out with --shape.")
 
 
 def _foresee_alone(args: argparse.Namespace, shape: Any, about: str) -> None:
@@ -128,13 +120,13 @@ def _print_methods(methods: dict[str, Any], k: int) -> None:
     from gpuens.runtime.checks import counted, human_bytes
     from gpuens.runtime.device import memory_budget
 
-    able = sorted((each.memory, name) for name, each in methods.items() if each.memory is not None)
+    peaks = sorted((forecast.memory, name) for name, forecast in methods.items() if forecast.memory is not None)
     print(f"methods for {counted(k, 'cluster')}; {human_bytes(memory_budget())} may be used")
-    lines = [[name, human_bytes(memory), REGISTRY.load(name).cost] for memory, name in able]
+    lines = [[name, human_bytes(memory), REGISTRY.load(name).cost] for memory, name in peaks]
     print(aligned([["", "peak memory", "order of the time"], *lines]))
-    for name, each in methods.items():
-        if each.memory is None:
-            print(f"{name}: {each}")
+    for name, forecast in methods.items():
+        if forecast.memory is None:
+            print(f"{name}: {forecast}")
 
 
 def _cells(column: dict[str, Any]) -> list[str]:

@@ -4,9 +4,16 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
+from gpuens.cli.arguments import (
+    add_matching,
+    add_reading_of_labels,
+    add_selection,
+    add_shared,
+    reading,
+    reading_of_labels,
+)
 from gpuens.cli.file_consensus import EVIDENCE
-from gpuens.cli.files import aligned, check_inputs, one_column, print_json
+from gpuens.cli.files import aligned, cell_of, check_inputs, one_column, print_json
 from gpuens.runtime import failures
 
 MOST_ROWS = 1000  # largest number of clusters for which all are printed
@@ -14,7 +21,6 @@ LARGEST = 30  # number of clusters that are printed, the largest ones, if there 
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens evidence`` and its options to the command line."""
     parser = command(
         "evidence",
         evidence,
@@ -24,7 +30,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "nearest: the largest mean share with another cluster. PAC: the share of pairs that are together in more than "
         "a tenth and at most nine tenths of the clusterings.",
     )
-    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_shared(parser, "labels")
     parser.add_argument(
         "consensus",
         metavar="CONSENSUS",
@@ -39,11 +45,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="count only clusterings that label both objects of a pair (otherwise a missing label counts as apart)",
     )
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    add_shared(parser, "device")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the evidence for each object: csv, tsv, parquet or npz"
     )
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
 
 
 def evidence(args: argparse.Namespace) -> None:
@@ -65,14 +71,14 @@ def evidence(args: argparse.Namespace) -> None:
         consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, **how))
     with failures.stage("evidence", EVIDENCE):
         missing = "ignore" if args.ignore_missing else "zero"
-        found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
-        summary, rows = _summary(found), _rows(found, np.unique(consensus).tolist())
+        support = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
+        summary, rows = _summary(support), _rows(support, np.unique(consensus).tolist())
     if args.json:
         print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
     else:
-        _print_evidence(args, read.ensemble, found, summary, rows)
+        _print_evidence(args, read.ensemble, support, summary, rows)
     if args.output is not None:
-        beside = {"certainty": found.objects.certainty, **found.objects._asdict(), "ecc": found.consistency.ecc}
+        beside = {"certainty": support.objects.certainty, **support.objects._asdict(), "ecc": support.consistency.ecc}
         with failures.stage("write", f"writing {args.output}"):
             io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
         if not args.json:
@@ -80,7 +86,7 @@ def evidence(args: argparse.Namespace) -> None:
 
 
 def _print_evidence(
-    args: argparse.Namespace, ensemble: Any, found: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
+    args: argparse.Namespace, ensemble: Any, support: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:
     from gpuens.runtime.checks import counted
 
@@ -89,32 +95,32 @@ def _print_evidence(
         f"{args.consensus}: {counted(len(rows), 'cluster')}"
     )
     largest = sorted(range(len(rows)), key=lambda place: -rows[place]["objects"])[:LARGEST]
-    shown = rows if len(rows) <= MOST_ROWS else [rows[place] for place in sorted(largest)]
-    print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in shown)]))
-    if len(shown) < len(rows):
-        print(f"… and {counted(len(rows) - len(shown), 'smaller cluster')}, which --json lists")
-    print(f"agreement with the clusterings: anmi {_text(summary['anmi'])}, ecs {_text(summary['ecs'])}")
-    print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}; {found.beyond_chance}")
+    printed = rows if len(rows) <= MOST_ROWS else [rows[place] for place in sorted(largest)]
+    print(aligned([list(rows[0]), *(list(map(cell_of, row.values())) for row in printed)]))
+    if len(printed) < len(rows):
+        print(f"… and {counted(len(rows) - len(printed), 'smaller cluster')}, which --json lists")
+    print(f"agreement with the clusterings: anmi {cell_of(summary['anmi'])}, ecs {cell_of(summary['ecs'])}")
+    print(f"inconsistency of the clusterings: {cell_of(summary['inconsistency'])}; {support.beyond_chance}")
     pairs = summary["pairs"]
     error = f" ± {pairs['standard_error']:.1g}" if pairs["standard_error"] else ""
     print(
-        f"pairs: PAC {_text(pairs['pac'])}{error}, {_text(pairs['corrected_pac'])} times the PAC of independent "
-        f"clusterings; area {_text(pairs['area'])}"
+        f"pairs: PAC {cell_of(pairs['pac'])}{error}, {cell_of(pairs['corrected_pac'])} times the PAC of independent "
+        f"clusterings; area {cell_of(pairs['area'])}"
         + (f"; {counted(pairs['unseen'], 'pair')} that no clustering labels" if pairs["unseen"] else "")
     )
 
 
-def _summary(found: Any) -> dict[str, Any]:
-    pairs = found.pairs()
+def _summary(support: Any) -> dict[str, Any]:
+    pairs = support.pairs()
     return {
-        "anmi": found.agreement.anmi,
-        "ecs": found.agreement.mean_ecs,
-        "inconsistency": found.consistency.inconsistency,
-        "beyond_chance": {"z": _number(found.beyond_chance.z), "p": _number(found.beyond_chance.p)},
+        "anmi": support.agreement.anmi,
+        "ecs": support.agreement.mean_ecs,
+        "inconsistency": support.consistency.inconsistency,
+        "beyond_chance": {"z": _defined(support.beyond_chance.z), "p": _defined(support.beyond_chance.p)},
         "pairs": {
             "pac": pairs.pac(),
-            "rpac": _number(pairs.rpac()),
-            "corrected_pac": _number(pairs.corrected_pac()),
+            "rpac": _defined(pairs.rpac()),
+            "corrected_pac": _defined(pairs.corrected_pac()),
             "area": pairs.area(),
             "entropy": pairs.entropy(),
             "unseen": pairs.unseen,
@@ -123,39 +129,31 @@ def _summary(found: Any) -> dict[str, Any]:
     }
 
 
-def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
+def _rows(support: Any, names: list[Any]) -> list[dict[str, Any]]:
     """Return one dict for each cluster of the consensus, with its size and the evidence for it."""
     import numpy as np
 
-    clusters, objects, labels = found.clusters, found.objects, found.labels
+    clusters, objects, labels = support.clusters, support.objects, support.labels
 
     def means(values: np.ndarray) -> list[float | None]:
-        known = ~np.isnan(values)
-        sums = np.bincount(labels[known], weights=values[known], minlength=len(names))
-        counts = np.bincount(labels[known], minlength=len(names))
+        defined = ~np.isnan(values)
+        sums = np.bincount(labels[defined], weights=values[defined], minlength=len(names))
+        counts = np.bincount(labels[defined], minlength=len(names))
         return [float(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
 
     columns = {
         "cluster": names,
         "objects": clusters.sizes.tolist(),
-        "consensus": list(map(_number, clusters.consensus)),
+        "consensus": list(map(_defined, clusters.consensus)),
         "stability": clusters.stability.tolist(),
         "item": means(objects.item_consensus),
         "certainty": means(objects.certainty),
         "silhouette": means(objects.silhouette),
-        "nearest": list(map(_number, clusters.nearest())),
+        "nearest": list(map(_defined, clusters.nearest())),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _number(value: Any) -> float | None:
+def _defined(value: Any) -> float | None:
     """Return a value as a float, or as None if it is NaN, because JSON has no NaN."""
     return None if value != value else float(value)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gpuens.cli.arguments import reading
+from gpuens.cli.arguments import option_of, reading
 from gpuens.runtime.defaults import FORMS, SCALES
 
 # options that `reading` returns for commands which read labels or features
@@ -80,8 +80,8 @@ def read_source(args: argparse.Namespace, *, scale: bool = True) -> ClusteringIn
         # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later
         twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
         return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
-    prepared, said = (prepare if scale else impute)(X, args)
-    return ClusteringInput(prepared, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])}, said)
+    prepared, facts = (prepare if scale else impute)(X, args)
+    return ClusteringInput(prepared, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])}, facts)
 
 
 def read_features(name: str, args: argparse.Namespace, *, beside: str | None = None, ids: Any = None) -> Any:
@@ -97,19 +97,19 @@ def read_features(name: str, args: argparse.Namespace, *, beside: str | None = N
     how = {option: value for option, value in reading(args).items() if value is not None}
     for option in OF_LABELS:
         if how.pop(option, None):
-            raise ValueError(f"--{option.replace('_', '-')} is for files of labels, not of features; leave it out.")
+            raise ValueError(f"{option_of(option)} is for files of labels, not of features; leave it out.")
     return datasets.load(name, **how)
 
 
 def prepare(X: Any, args: argparse.Namespace) -> Prepared:
     """Return features, filled in and scaled as the options say, and the entries of the record about this."""
-    filled, said = impute(X, args)
+    filled, facts = impute(X, args)
     if args.scale in (None, "none"):
-        return filled, said
+        return filled, facts
     from gpuens.labels.features import Features
 
     scaled, scale = Features.of(filled).scaled(args.scale)
-    return scaled.values, said | {"scale": scale}
+    return scaled.values, facts | {"scale": scale}
 
 
 def impute(X: Any, args: argparse.Namespace) -> Prepared:
@@ -128,5 +128,5 @@ def impute(X: Any, args: argparse.Namespace) -> Prepared:
         column = X.columns[empty.argmax()] if hasattr(X, "columns") else int(empty.argmax())
         raise ValueError(f"--impute={args.impute}: column {column!r} has no value at all; leave it out (--exclude).")
     filled = SimpleImputer(strategy=args.impute).fit_transform(values)
-    said = {"impute": args.impute, "n_imputed": int(missing.sum())}
-    return pd.DataFrame(filled, columns=X.columns) if hasattr(X, "columns") else filled, said
+    facts = {"impute": args.impute, "n_imputed": int(missing.sum())}
+    return pd.DataFrame(filled, columns=X.columns) if hasattr(X, "columns") else filled, facts

@@ -79,7 +79,7 @@ class LabelSource:
     """The files with the clusterings and with further data of the objects, and how to read them."""
 
     labels: str  # path of the label file
-    others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
+    more_labels: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
     reading: dict[str, Any] = field(default_factory=dict)  # further arguments for `io.read_label_file`
     features: str | None = None
     by_position: bool = False  # whether features are in the order of the labels, whatever the names of the objects
@@ -88,7 +88,7 @@ class LabelSource:
     chunks: ChunkSettings | None = None
 
     def __str__(self) -> str:
-        return f"{self.labels} and {len(self.others)} more" if self.others else self.labels
+        return f"{self.labels} and {len(self.more_labels)} more" if self.more_labels else self.labels
 
     @property
     def beside(self) -> list[str]:
@@ -96,12 +96,12 @@ class LabelSource:
         features = [self.features] if self.features else []
         return features + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
 
-    def read(self, shared_names: bool) -> Any:
+    def read_labels(self, shared_names: bool) -> Any:
         """Read the clusterings as an `io.LabelFile`, without the columns of weights and of places."""
         from gpuens import io
 
-        if self.others:
-            return io.read_joined([self.labels, *self.others], **self.reading)
+        if self.more_labels:
+            return io.read_joined([self.labels, *self.more_labels], **self.reading)
         # objects without an answer become unknown, and words for no answer are those of the estimator
         words: dict[str, Any] = {"missing": [], "shared_names": True} if shared_names else {}
         columns = [] if self.neighbors is None else self.neighbors.columns_of(self.labels)
@@ -163,7 +163,7 @@ class FileConsensus:
     source: LabelSource
     output: Output
     # function that writes a setting and its value as the user would, such as a command-line option
-    written: Callable[[str, str], str] = "{}={!r}".format
+    write_setting: Callable[[str, str], str] = "{}={!r}".format
 
     def find(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> RunResult:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -172,7 +172,7 @@ class FileConsensus:
         """
         if self.source.chunks is not None:
             return self._find_in_chunks(self.source.chunks, clock, announce)
-        result, beside = self._read(clock)
+        result, beside = self._read_input(clock)
         output, ensemble = self.output, result.ensemble
         if (output.needs_evidence or output.report) and self.estimator.n_clusters is not None:
             from gpuens.evidence.overlaps import check_overlaps
@@ -195,8 +195,8 @@ class FileConsensus:
 
         output = self.output
         with clock.phase("evidence", EVIDENCE) if output.needs_evidence else nullcontext():
-            more = output.evidence, output.membership, output.min_confidence, result.weights
-            fit_results = results.results_of(self.estimator, result.file.labelled, *more)
+            contents = output.evidence, output.membership, output.min_confidence, result.weights
+            fit_results = results.results_of(self.estimator, result.file.labelled, *contents)
         return self._write(result, fit_results, clock)
 
     def refuse_beyond_memory(self) -> None:
@@ -205,7 +205,7 @@ class FileConsensus:
         from gpuens.methods.forecast import refuse_beyond_memory
 
         source = self.source
-        if source.chunks is not None or source.others or source.neighbors is not None:
+        if source.chunks is not None or source.more_labels or source.neighbors is not None:
             return
         shape = label_shape(source.labels, **source.reading)  # a column of weights counts as a clustering
         if shape is not None:
@@ -219,14 +219,14 @@ class FileConsensus:
         from gpuens.methods.forecast import SAMPLE
 
         source, output = self.source, self.output
-        remedies = {"reduction": f"work on a sample, {self.written('reduction', SAMPLE)}"}
+        remedies = {"reduction": f"work on a sample, {self.write_setting('reduction', SAMPLE)}"}
         in_one_piece = output.evidence or output.membership or source.features or source.weight_column is not None
         in_one_piece = in_one_piece or any(source.reading.get(name) not in (None, False) for name in IN_ONE_PIECE)
         if source.labels.lower().endswith(IN_CHUNKS) and not in_one_piece:
-            remedies["scheduler"] = f"read the labels in chunks, {self.written('scheduler', 'threads')}"
+            remedies["scheduler"] = f"read the labels in chunks, {self.write_setting('scheduler', 'threads')}"
         return remedies
 
-    def _read(self, clock: Clock) -> tuple[RunResult, dict[str, Any]]:
+    def _read_input(self, clock: Clock) -> tuple[RunResult, dict[str, Any]]:
         """Read all files; return the input as a result without sizes, and the further arguments of the fit."""
         from gpuens import datasets
         from gpuens.io import annotated
@@ -237,7 +237,7 @@ class FileConsensus:
             weights = None if source.weight_column is None else source.read_weights()
             neighbors = source.neighbors
             places = None if neighbors is None else neighbors.read(source.labels, source.reading)
-            file = source.read(self.estimator.parts().gives_names)
+            file = source.read_labels(self.estimator.parts().gives_names)
             if weights is not None:
                 weights = weights if file.labelled is None else weights[file.labelled]
                 self._refuse_fractions(weights, file.ensemble.n_clusterings)
@@ -305,8 +305,8 @@ class FileConsensus:
         from gpuens.distributed import fit, plan, read_labels, write_labels
 
         path, estimator = self.source.labels, self.estimator
-        given = self.source.reading
-        reading = {name: given[name] for name in ("columns", "exclude", "missing") if name in given}
+        options = self.source.reading
+        reading = {name: options[name] for name in ("columns", "exclude", "missing") if name in options}
         with chunks.connected() as client:
             with clock.phase("plan", f"planning the work on {path}"):
                 labels = chunks.placed(read_labels(path, chunk_rows=chunks.rows, **reading))
@@ -338,7 +338,7 @@ class FileConsensus:
         facts = {
             "method": self.method,
             "parameters": estimator.get_params(),
-            "input": [source.labels, *source.others] if source.others else source.labels,
+            "input": [source.labels, *source.more_labels] if source.more_labels else source.labels,
             "features": source.features or None,
             "n_neighbors": getattr(estimator, "n_neighbors_", None),
             "n_objects": sum(result.sizes),

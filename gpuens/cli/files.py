@@ -112,15 +112,15 @@ def check_page(path: str, *sources: str) -> None:
     outputs.check_output(path, (".html",), inputs=sources)
 
 
-def check_model(path: str, *others: str) -> None:
+def check_model(path: str, *inputs: str) -> None:
     """Raise an error if a model file cannot be written to ``path``, or would replace another file of the command."""
     from gpuens.io import outputs
 
-    outputs.check_output(path, (".npz",), inputs=others)
+    outputs.check_output(path, (".npz",), inputs=inputs)
 
 
-def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
-    """Draw a page by ``draw`` and write it to ``path``; if ``told`` is true, print the path.
+def write_page(path: str, draw: Callable[[], bytes], *, print_path: bool = False) -> None:
+    """Draw a page by ``draw`` and write it to ``path``; with ``print_path``, print the path.
 
     Results in the buffer of stdout are printed before the page is drawn, because drawing may fail.
     """
@@ -129,7 +129,7 @@ def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> N
     sys.stdout.flush()
     with failures.stage("report", "drawing the report"), atomic.replacing(path) as file:
         file.write(draw())
-    if told:
+    if print_path:
         print(f"written: {path}")
 
 
@@ -145,9 +145,22 @@ def labels_kept(output: str) -> Iterator[None]:
         raise
 
 
-def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
-    """Return the contents of a record: the command, versions, the results in ``what``, warnings, time and memory."""
-    return {"command": args.argv, **surroundings(), **what, "warnings": list(args.warned), **clock.spent()}
+def facts(args: argparse.Namespace, clock: Clock, **results: Any) -> dict[str, Any]:
+    """Return the contents of a record: the command, versions, the ``results``, warnings, time and memory."""
+    return {"command": args.argv, **surroundings(), **results, "warnings": list(args.warned), **clock.spent()}
+
+
+def write_recorded(
+    args: argparse.Namespace, clock: Clock, labels: Any, writing: dict[str, Any], /, **entries: Any
+) -> None:
+    """Write labels to ``args.output``, with further arguments of `io.write_labels`, and the record with ``entries``."""
+    from gpuens import io
+    from gpuens.io import atomic
+
+    with atomic.recorded(args.output) as record:
+        with clock.phase("write", f"writing {args.output}"):
+            io.write_labels(args.output, labels, **writing)
+        record |= facts(args, clock, output=args.output, **entries)
 
 
 def print_written(clock: Clock, output: str, where: str = "") -> None:
@@ -165,8 +178,8 @@ def aligned(lines: list[list[str]]) -> str:
     """Return lines of cells as a text table; the first column is aligned left, and all further columns right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
-    for first, *others in lines:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+    for first, *rest in lines:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
         texts.append("  ".join(cells).rstrip())
     return "\n".join(texts)
 
@@ -193,6 +206,20 @@ def clusterings_of(ensemble: Any) -> str:
 def first_numbers(values: Sequence[float]) -> str:
     """Return the first eight of some numbers as a text."""
     return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
+
+
+def cell_of(value: Any) -> str:
+    """Return a value as a text for a table: None as "-", a float with three decimals."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def first_names(names: Sequence[Any]) -> str:
+    """Return the first twenty of some names as a text."""
+    return ", ".join(map(str, names[:20])) + " …" * (len(names) > 20)
 
 
 def print_json(facts: Any) -> None:

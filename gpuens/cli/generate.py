@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection
+from gpuens.cli.arguments import add_reading, add_selection, add_shared
 from gpuens.cli.features import add_preparation, read_source
-from gpuens.cli.files import check_output, facts, print_written
+from gpuens.cli.files import check_output, print_written, write_recorded
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.runtime.record import Clock
 
@@ -14,7 +14,6 @@ NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens generate`` and its options to the command line."""
     parser = command(
         "generate",
         generate,
@@ -30,7 +29,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_selection(parser)
     add_reading(parser)
     add_preparation(parser)
-    parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
+    add_shared(parser, "output")
 
 
 def _add_parameters(parser: argparse.ArgumentParser) -> None:
@@ -50,35 +49,32 @@ def generate(args: argparse.Namespace) -> None:
     clock = Clock()
     import numpy as np
 
-    from gpuens import generate, io
-    from gpuens.io import atomic
+    from gpuens import generate
 
     check_output(args.output, args.X)
     function = generate.of_kind(args.kind, args.device or "auto")
-    for kind, other in generate.KINDS.items():
-        refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}; use it with --kind {kind}.")
+    for kind, generator in generate.KINDS.items():
+        refuse_parameters(args, generator, function, f"--kind {args.kind} takes no {{}}; use it with --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read", f"reading {args.X}"):
         source = read_source(args)
     with clock.phase("cluster", f"making base clusterings of {source.size['n_objects']:,} objects"):
         ensemble = function(source.X, **parameters)
     ks = np.diff(ensemble.offsets).tolist()
-    with atomic.recorded(args.output) as record:
-        with clock.phase("write", f"writing {args.output}"):
-            io.write_labels(args.output, ensemble, ids=source.ids)
-        record |= facts(
-            args,
-            clock,
-            method=function.__name__,
-            parameters=parameters,
-            input=args.X,
-            output=args.output,
-            **source.size,
-            **source.prepared,
-            n_clusterings=ensemble.n_clusterings,
-            n_base_clusters=ensemble.n_clusters,
-            clusters_of_each=ks,
-        )
+    write_recorded(
+        args,
+        clock,
+        ensemble,
+        {"ids": source.ids},
+        method=function.__name__,
+        parameters=parameters,
+        input=args.X,
+        **source.size,
+        **source.prepared,
+        n_clusterings=ensemble.n_clusterings,
+        n_base_clusters=ensemble.n_clusters,
+        clusters_of_each=ks,
+    )
     if not args.quiet:
         from gpuens.runtime.checks import counted
 

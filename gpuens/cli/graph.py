@@ -4,8 +4,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
-from gpuens.cli.files import check_inputs, check_output, clusterings_of, clusters_of, facts, print_written
+from gpuens.cli.arguments import (
+    add_matching,
+    add_reading_of_labels,
+    add_selection,
+    add_shared,
+    options_of_labels,
+    reading_of_labels,
+)
+from gpuens.cli.files import check_inputs, check_output, clusterings_of, clusters_of, print_written, write_recorded
 from gpuens.cli.options import add_parameters, read_parameters
 from gpuens.runtime.record import Clock
 
@@ -14,7 +21,6 @@ NOT_OPTIONS = ("graph", "labels", "progress")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens graph`` and its options to the command line."""
     parser = command(
         "graph",
         graph,
@@ -38,7 +44,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_selection(parser)
     add_reading_of_labels(parser)
     add_matching(parser)
-    parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
+    add_shared(parser, "output")
 
 
 def _add_parameters(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +56,12 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
 def graph(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
-    from gpuens.io import atomic
     from gpuens.io.paths import check_readable
     from gpuens.workflows.graph_consensus import graph_consensus
     from gpuens.workflows.results import cluster_sizes
 
-    if args.labels is None and (named := _options_of_labels(args)):
-        raise ValueError(f"{named[0]} is for the file of --labels; name this file, or leave {named[0]} out.")
+    if args.labels is None and (options := options_of_labels(args)):
+        raise ValueError(f"{options[0]} is for the file of --labels; name this file, or leave {options[0]} out.")
     inputs = [args.edges] if args.labels is None else [args.edges, args.labels]
     check_output(args.output, *inputs)
     check_readable(args.edges)
@@ -67,41 +72,34 @@ def graph(args: argparse.Namespace) -> None:
         edges = io.read_edges(args.edges)
         labels = None if args.labels is None else _labels(args)
     with clock.phase("cluster", f"clustering {edges.n_objects:,} objects with {len(edges):,} edges"):
-        found = graph_consensus(edges, labels, **parameters)
-    n_kept = int(found.kept.sum())
-    with atomic.recorded(args.output) as record:
-        with clock.phase("write", f"writing {args.output}"):
-            io.write_labels(args.output, found.labels, ids=found.index)
-        record |= facts(
-            args,
-            clock,
-            parameters=parameters,
-            input=args.edges,
-            labels=args.labels,
-            output=args.output,
-            n_objects=len(found.labels),
-            n_edges=len(found.kept),
-            n_kept=n_kept,
-            n_rounds=found.n_rounds,
-            n_clusterings=found.ensemble.n_clusterings,
-            n_base_clusters=found.ensemble.n_clusters,
-            n_clusters=found.n_clusters,
-            cluster_sizes=cluster_sizes(found.labels),
-        )
+        result = graph_consensus(edges, labels, **parameters)
+    n_kept = int(result.kept.sum())
+    sizes = cluster_sizes(result.labels)
+    write_recorded(
+        args,
+        clock,
+        result.labels,
+        {"ids": result.index},
+        parameters=parameters,
+        input=args.edges,
+        labels=args.labels,
+        n_objects=len(result.labels),
+        n_edges=len(result.kept),
+        n_kept=n_kept,
+        n_rounds=result.n_rounds,
+        n_clusterings=result.ensemble.n_clusterings,
+        n_base_clusters=result.ensemble.n_clusters,
+        n_clusters=result.n_clusters,
+        cluster_sizes=sizes,
+    )
     if not args.quiet:
         from gpuens.runtime.checks import counted
 
         source = "leiden" if args.labels is None else args.labels
-        print(f"{args.edges}: {counted(len(found.labels), 'object')}, {counted(len(found.kept), 'edge')}")
-        print(f"{source}: {clusterings_of(found.ensemble)}")
-        print(f"consensus: {clusters_of(cluster_sizes(found.labels))}; {counted(n_kept, 'edge')} kept")
+        print(f"{args.edges}: {counted(len(result.labels), 'object')}, {counted(len(result.kept), 'edge')}")
+        print(f"{source}: {clusterings_of(result.ensemble)}")
+        print(f"consensus: {clusters_of(sizes)}; {counted(n_kept, 'edge')} kept")
         print_written(clock, args.output)
-
-
-def _options_of_labels(args: argparse.Namespace) -> list[str]:
-    """Return the names of the given options that describe a file of labels."""
-    given = [name for name, value in reading_of_labels(args).items() if value not in (None, False)]
-    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 def _labels(args: argparse.Namespace) -> Any:

@@ -65,9 +65,10 @@ class GraphSettings(NamedTuple):
         """The lengths of the axes of the grid; None without a grid."""
         return None if self.grid is None else tuple(map(int, self.grid.lower().split("x")))
 
-    def check(self, others: Iterable[str] = (), spelled: Callable[[str], str] = str) -> None:
-        """Raise an error, before any work, for settings that contradict each other or ``others`` of the same run.
+    def check(self, excluded: Iterable[str] = (), spelled: Callable[[str], str] = str) -> None:
+        """Raise an error, before any work, for settings that contradict each other.
 
+        ``excluded`` are settings of the same run for which there must be no graph.
         ``spelled`` converts the name of a setting to the form in which the user gave it, such as a command-line option.
         """
         from gpuens.runtime import checks
@@ -85,9 +86,9 @@ class GraphSettings(NamedTuple):
                 f"{spelled(of_places[0])} is for objects with places; add {spelled('coordinates')}, or leave "
                 f"{spelled(of_places[0])} out."
             )
-        for other in others:
+        for name in excluded:
             raise ValueError(
-                f"{spelled(other)} is not for objects with neighbours; leave it, or {spelled(sources[0])}, out."
+                f"{spelled(name)} is not for objects with neighbours; leave it, or {spelled(sources[0])}, out."
             )
         if self.nearest is not None:
             checks.check_integer(self.nearest, spelled("nearest"), minimum=1)

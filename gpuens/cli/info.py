@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from gpuens.cli.arguments import add_shared
 from gpuens.cli.files import print_json
 from gpuens.runtime import installing
 from gpuens.runtime.failures import Temporary, describe
@@ -17,11 +18,10 @@ N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that 
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens info`` and its options to the command line."""
     parser = command(
         "info", info, "Show the processor, the devices and the installed packages, and what to type for missing ones."
     )
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
     parser.add_argument(
         "--check",
         action="store_true",
@@ -51,15 +51,15 @@ def _check(device: str | None, as_json: bool) -> None:
 
     no_gpu = devices.why_no_gpu()
     if device is None:
-        wanted = ["cpu"] if no_gpu else ["cpu", "cuda"]
+        kinds = ["cpu"] if no_gpu else ["cpu", "cuda"]
     else:
-        wanted = [checks.check_choice(device, "device", devices.DEVICES[1:])]
-    if "cuda" in wanted and no_gpu:
+        kinds = [checks.check_choice(device, "device", devices.DEVICES[1:])]
+    if "cuda" in kinds and no_gpu:
         raise Temporary(f"cuda failed: {no_gpu}")
     truth, labels = _planted()
     expected = _heights(labels, truth, "cpu", "cpu")
     seconds = {}
-    for name in wanted:
+    for name in kinds:
         for unit in devices.units(name):
             started = time.perf_counter()
             if (_heights(labels, truth, name, unit) != expected).any():
@@ -68,8 +68,8 @@ def _check(device: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"objects": N_OBJECTS, "clusterings": N_CLUSTERINGS, "clusters": N_CLUSTERS, "seconds": seconds})
         return
-    for unit, taken in seconds.items():
-        print(f"{unit}: found the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects in {taken:.2f} s")
+    for unit, duration in seconds.items():
+        print(f"{unit}: found the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects in {duration:.2f} s")
 
 
 def _planted() -> tuple[Any, Any]:
@@ -151,7 +151,7 @@ def _facts() -> dict[str, Any]:
         "no_gpu": device.why_no_gpu(),
         "methods": REGISTRY.summaries(),
         "extras": packages,
-        "to_install": {name: installing.command(name) for name, found in packages.items() if None in found.values()},
+        "to_install": {name: installing.command(name) for name, of in packages.items() if None in of.values()},
     }
 
 

@@ -4,13 +4,12 @@ import argparse
 from collections.abc import Callable
 
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
-from gpuens.cli.files import check_inputs, check_output, facts, print_written
+from gpuens.cli.files import check_inputs, check_output, first_names, print_written, write_recorded
 from gpuens.runtime.defaults import HOW_TO_JOIN
 from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens join`` and its options to the command line."""
     parser = command(
         "join",
         join,
@@ -38,37 +37,33 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def join(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
-    from gpuens.io import atomic
     from gpuens.io.paths import ANNOTATED, OUTPUTS, WITH_NUMBERS, file_kind
 
     check_inputs(*args.labels)
     check_output(args.output, *args.labels)
     with clock.phase("read", f"reading {len(args.labels)} files"):
-        chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
-        read = io.read_joined(args.labels, args.how, drop_unlabelled=args.drop_unlabelled, **chosen)
+        reading = {name: value for name, value in reading_of_labels(args).items() if value is not None}
+        read = io.read_joined(args.labels, args.how, drop_unlabelled=args.drop_unlabelled, **reading)
     ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
     if ids is not None and file_kind(args.output, OUTPUTS) not in (*WITH_NUMBERS, *ANNOTATED):
         raise ValueError(
             f"output {args.output!r} cannot hold the names of the objects; name a csv, tsv, parquet, npz or h5ad file."
         )
     ensemble = read.ensemble
-    with atomic.recorded(args.output) as record:
-        with clock.phase("write", f"writing {args.output}"):
-            # without a title, because a first column without one is known to hold names, not labels
-            names = None if ids is None else ids.rename(None)
-            io.write_labels(args.output, ensemble, ids=names, values=True)
-        record |= facts(
-            args,
-            clock,
-            input=args.labels,
-            how=args.how,
-            output=args.output,
-            n_objects=ensemble.n_objects,
-            n_clusterings=ensemble.n_clusterings,
-            columns=list(map(str, ensemble.names)),
-            n_base_clusters=ensemble.n_clusters,
-            n_labels=ensemble.sizes.sum().item(),
-        )
+    write_recorded(
+        args,
+        clock,
+        ensemble,
+        # without a title, because a first column without one is known to hold names, not labels
+        {"ids": None if ids is None else ids.rename(None), "values": True},
+        input=args.labels,
+        how=args.how,
+        n_objects=ensemble.n_objects,
+        n_clusterings=ensemble.n_clusterings,
+        columns=list(map(str, ensemble.names)),
+        n_base_clusters=ensemble.n_clusters,
+        n_labels=ensemble.sizes.sum().item(),
+    )
     if not args.quiet:
         from gpuens.runtime.checks import counted
 
@@ -80,5 +75,5 @@ def join(args: argparse.Namespace) -> None:
         )
         if read.form:
             print(f"read as: {read.form}")
-        print(f"columns: {', '.join(map(str, ensemble.names[:20]))}{' …' * (ensemble.n_clusterings > 20)}")
+        print(f"columns: {first_names(ensemble.names)}")
         print_written(clock, args.output)

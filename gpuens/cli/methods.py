@@ -4,19 +4,18 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import Parser
+from gpuens.cli.arguments import Parser, add_shared
 from gpuens.cli.files import print_json
 from gpuens.cli.options import explain, flags
 from gpuens.runtime.registry import summary
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens methods`` and its options to the command line."""
     parser = command(
         "methods", methods, "List the methods, similarities and partitioners, or explain the options of the named ones."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="methods, similarities or partitioners to explain")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
 
 
 def methods(args: argparse.Namespace) -> None:
@@ -25,10 +24,10 @@ def methods(args: argparse.Namespace) -> None:
     if not args.names and not args.json:
         print("--method")
         _print(REGISTRY.summaries())
-        others: dict[str, dict[str, Any]] = {"--similarity": similarities(), "--partitioner": partitioners()}
-        for option, those in others.items():
+        kinds_of_part: dict[str, dict[str, Any]] = {"--similarity": similarities(), "--partitioner": partitioners()}
+        for option, parts_of_kind in kinds_of_part.items():
             print(option)
-            _print({name: summary(kind) for name, kind in those.items()})
+            _print({name: summary(kind) for name, kind in parts_of_kind.items()})
         return
     parts: dict[str, Any] = {**similarities(), **partitioners()}
     kinds = {name: parts.get(name) or REGISTRY.load(name) for name in args.names} if args.names else REGISTRY.all()
@@ -47,8 +46,8 @@ def _print(summaries: dict[str, str]) -> None:
 
 
 def _facts(kind: type) -> dict[str, Any]:
-    said = {
+    options = {
         flag: {"parameter": option.name, "type": option.type_text, "default": option.default, "meaning": option.meaning}
         for flag, option in flags(kind).items()
     }
-    return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": summary(kind), "options": said}
+    return {"estimator": f"{kind.__module__}.{kind.__qualname__}", "summary": summary(kind), "options": options}

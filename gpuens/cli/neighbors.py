@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from gpuens.cli.arguments import listed
+from gpuens.cli.arguments import listed, option_of
 from gpuens.cli.graph_settings import EXCLUDED, OF_METHODS, SOURCES, GraphSettings
 
 
@@ -48,10 +48,10 @@ def add_neighbors(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(of_domains=SOURCES)
 
 
-def neighbors_of(args: argparse.Namespace, others: Sequence[str]) -> GraphSettings | None:
+def neighbors_of(args: argparse.Namespace, more_labels: Sequence[str]) -> GraphSettings | None:
     """Return the settings of the graph on the command line, None without; refuse contradictions before any work.
 
-    ``others`` are the label files beside ``args.labels``.
+    ``more_labels`` are the label files beside ``args.labels``.
     """
     settings = GraphSettings.of(vars(args))
     if settings is None:
@@ -59,12 +59,7 @@ def neighbors_of(args: argparse.Namespace, others: Sequence[str]) -> GraphSettin
     excluded = [name for name in EXCLUDED if getattr(args, name)]
     excluded += [name for name in OF_METHODS if option_of(name) in args.of_method]
     settings.check(excluded, option_of)
-    if others and not settings.files(args.labels):
+    if more_labels and not settings.files(args.labels):
         option = option_of(settings.source.partition("=")[0])
         raise ValueError(f"{option} is for one file of labels; join the files first (gpuens join).")
     return settings
-
-
-def option_of(name: str) -> str:
-    """Return the option that makes a setting, such as "--max-length" for "max_length"."""
-    return f"--{name.replace('_', '-')}"

@@ -34,8 +34,8 @@ def spelled(parameters: Mapping[str, Option]) -> dict[str, Option]:
 
 def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:
     """Return the names of the options in a command line that the parser does not know."""
-    found = dict.fromkeys(word.partition("=")[0] for word in words if word[:2] == "--" and len(word) > 2)
-    return [flag for flag in found if flag not in parser._option_string_actions]
+    flags = dict.fromkeys(word.partition("=")[0] for word in words if word[:2] == "--" and len(word) > 2)
+    return [flag for flag in flags if flag not in parser._option_string_actions]
 
 
 def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option: bool = True) -> None:
@@ -60,14 +60,14 @@ def add_parameters(
     `read_parameters` reads the options.
     """
     # (name of the option, name of the parameter) → help text → names of the functions with this help text
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    texts_of: dict[tuple[str, str], dict[str, list[str]]] = {}
     for kind, function in functions.items():
         for flag, option in flags(function).items():
             if option.name not in leave_out and flag not in parser._option_string_actions:
-                found.setdefault((flag, option.name), {}).setdefault(_help(option), []).append(kind)
-    for (flag, name), said in found.items():
+                texts_of.setdefault((flag, option.name), {}).setdefault(_help(option), []).append(kind)
+    for (flag, name), functions_of in texts_of.items():
         spellings = dict.fromkeys([flag, f"--{name.replace('_', '-')}"])
-        texts = [text if len(of) == len(functions) else f"{', '.join(of)}: {text}" for text, of in said.items()]
+        texts = [text if len(of) == len(functions) else f"{', '.join(of)}: {text}" for text, of in functions_of.items()]
         parser.add_argument(*spellings, dest=name, help="; ".join(texts), metavar="VALUE")
 
 
@@ -75,12 +75,12 @@ def read_parameters(
     args: argparse.Namespace, function: Callable[..., Any], leave_out: Container[str]
 ) -> dict[str, Any]:
     """Return the arguments of a function from a parsed command line; if an option is not given, use its default."""
-    found = {}
+    arguments = {}
     for flag, option in flags(function).items():
         if option.name not in leave_out:
             text = getattr(args, option.name)
-            found[option.name] = option.default if text is None else option.read(text, flag)
-    return found
+            arguments[option.name] = option.default if text is None else option.read(text, flag)
+    return arguments
 
 
 def refuse_parameters(

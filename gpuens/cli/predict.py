@@ -4,13 +4,12 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, reading
+from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, add_shared, reading
 from gpuens.cli.files import check_inputs, clusters_of, facts, print_written
 from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens predict`` and its options to the command line."""
     parser = command(
         "predict",
         predict,
@@ -41,7 +40,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="file for labels, certainty, confidence and margin: csv, tsv, parquet or npz (beside the input: "
         "<LABELS>.predicted with the ending of a table, .csv for other text and h5ad, otherwise .npz)",
     )
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    add_shared(parser, "device")
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -63,12 +62,12 @@ def predict(args: argparse.Namespace) -> None:
         model = load(args.model, device=args.device)
         columns, ids = _columns(args, model)
     with clock.phase("predict"):
-        given, known = _given(args, model, columns)
-        labels, beside = _predicted(model, given.take(known))
+        rows, labelled = _label_rows(args, model, columns)
+        labels, beside = _predict(model, rows.take(labelled))
     from gpuens.workflows.results import expand
 
     with clock.phase("write"), atomic.recorded(output) as record:
-        mask = None if known.all() else known
+        mask = None if labelled.all() else labelled
         evidence = {name: expand(values, mask, float("nan")) for name, values in beside.items()}
         io.write_labels(output, expand(labels, mask, -1), ids=ids, beside=evidence)
         record |= facts(
@@ -80,12 +79,12 @@ def predict(args: argparse.Namespace) -> None:
             method=model.method,
             parameters=model.parameters,
             input=args.labels,
-            n_objects=len(known),
-            **({} if known.all() else {"n_unlabelled": int((~known).sum())}),
+            n_objects=len(labelled),
+            **({} if labelled.all() else {"n_unlabelled": int((~labelled).sum())}),
             **_means(beside),
         )
     if not args.quiet:
-        _print_summary(args, model, labels, known, beside)
+        _print_summary(args, model, labels, labelled, beside)
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
 
 
@@ -106,29 +105,29 @@ def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
     return [without_index(column) for column in read.columns.values()], read.ids
 
 
-def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[Any, Any]:
+def _label_rows(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[Any, Any]:
     """Convert the columns to the label codes of the model; return the codes and the mask of objects with known labels.
 
     Raise an error if objects have no label that the model knows, unless the option --drop-unlabelled is given.
     """
-    given, known = model.encode(columns)
-    if not known.all() and not (args.drop_unlabelled and known.any()):
+    rows, labelled = model.encode(columns)
+    if not labelled.all() and not (args.drop_unlabelled and labelled.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
         raise ValueError(
-            f"path {args.labels!r} has {(~known).sum():,} of {len(known):,} objects without a label that the model "
-            f"knows, the first is object {int(known.argmin())}; {instead}."
+            f"path {args.labels!r} has {(~labelled).sum():,} of {len(labelled):,} objects without a label that the "
+            f"model knows, the first is object {int(labelled.argmin())}; {instead}."
         )
-    return given, known
+    return rows, labelled
 
 
-def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
+def _predict(model: Any, rows: Any) -> tuple[Any, dict[str, Any]]:
     """Predict labels; return the labels and a dict of the evidence for each, which is empty without evidence."""
     if model.lacks_evidence() is not None:
-        return model.predict(given), {}
+        return model.predict(rows), {}
     from gpuens.io.annotated import BESIDE
 
-    found = model.evidence(given)
-    return found.labels, {name: getattr(found.objects, name) for name in BESIDE}
+    evidence = model.evidence(rows)
+    return evidence.labels, {name: getattr(evidence.objects, name) for name in BESIDE}
 
 
 def _means(beside: dict[str, Any]) -> dict[str, Any]:
@@ -138,15 +137,15 @@ def _means(beside: dict[str, Any]) -> dict[str, Any]:
     return {"evidence": means} if means else {}
 
 
-def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any, beside: dict[str, Any]) -> None:
+def _print_summary(args: argparse.Namespace, model: Any, labels: Any, labelled: Any, beside: dict[str, Any]) -> None:
     import numpy as np
 
     from gpuens.runtime.checks import counted
 
     sizes = np.bincount(labels, minlength=model.n_clusters)
-    print(f"{args.labels}: {counted(len(known), 'object')}, {counted(len(model.columns), 'clustering')}")
-    if not known.all():
-        print(f"unlabelled: {counted((~known).sum(), 'object')}, left out and -1 in the output")
+    print(f"{args.labels}: {counted(len(labelled), 'object')}, {counted(len(model.columns), 'clustering')}")
+    if not labelled.all():
+        print(f"unlabelled: {counted((~labelled).sum(), 'object')}, left out and -1 in the output")
     print(f"{args.model}: {model.method}, {clusters_of(sizes.tolist(), 'new object')}")
     if beside:
         print(f"evidence: certainty {beside['certainty'].mean():.3f}")

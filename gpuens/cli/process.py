@@ -80,15 +80,15 @@ def print_error(sentence: str) -> None:
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[list[str]]:
     """Print each different warning once, as one line on stderr; yield the list of the warnings printed so far."""
-    shown: list[str] = []
+    printed: list[str] = []
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in shown:
-            shown.append(text)
+        if text not in printed:
+            printed.append(text)
             print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)  # the warnings of gpuens are UserWarnings
         warnings.showwarning = show
-        yield shown
+        yield printed

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, option_of, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, RunResult, check_input
 from gpuens.cli.files import (
@@ -21,13 +21,14 @@ from gpuens.cli.files import (
     clusterings_of,
     clusters_of,
     facts,
+    first_names,
     first_numbers,
     labels_kept,
     print_written,
     write_page,
 )
 from gpuens.cli.graph_settings import GraphSettings, options_with_neighbors
-from gpuens.cli.neighbors import add_neighbors, neighbors_of, option_of
+from gpuens.cli.neighbors import add_neighbors, neighbors_of
 from gpuens.cli.options import flags, spelled
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.options import Option
@@ -41,7 +42,6 @@ MOST_ANNOTATORS = 20  # maximum number of annotators there
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens run`` and its options to the command line."""
     parser = command(
         "run",
         run,
@@ -163,21 +163,21 @@ def _source(args: argparse.Namespace) -> LabelSource:
     from gpuens import io
     from gpuens.io.paths import check_readable
 
-    args.labels, *others = args.labels
-    neighbors = neighbors_of(args, others)
+    args.labels, *more_labels = args.labels
+    neighbors = neighbors_of(args, more_labels)
     _share_names(args)
     for option in ("scheduler", "shared_names", "weight_column"):
-        if others and getattr(args, option):
+        if more_labels and getattr(args, option):
             raise ValueError(
                 f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."
             )
     in_one_piece = (*BESIDE, "min_confidence", "shared_names", "weight_column")
-    chunks = chunks_of(args, args.labels, *in_one_piece) if not others and neighbors is None else None
-    check_inputs(args.labels, *others, kinds=None if chunks is None else io.IN_CHUNKS)
+    chunks = chunks_of(args, args.labels, *in_one_piece) if not more_labels and neighbors is None else None
+    check_inputs(args.labels, *more_labels, kinds=None if chunks is None else io.IN_CHUNKS)
     reading = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     reading |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     source = LabelSource(
-        args.labels, others, reading, args.features, args.by_position, args.weight_column, neighbors, chunks
+        args.labels, more_labels, reading, args.features, args.by_position, args.weight_column, neighbors, chunks
     )
     if neighbors is not None:
         files = neighbors.files(args.labels)
@@ -190,7 +190,7 @@ def _source(args: argparse.Namespace) -> LabelSource:
 def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Output:
     """Return the file to write; raise an error, before any work, if it or the others cannot be written."""
     path = _default_output(args, source) if args.output is None else args.output
-    key_added = _key_added(args, source.others, path)
+    key_added = _key_added(args, source.more_labels, path)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
             check_beside(f"--{name}", path)
@@ -201,7 +201,7 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
     if args.weight_column is not None and (args.report or estimator.parts().needs_features):
         reader = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {reader}, where each object counts once; leave it out.")
-    inputs = [args.labels, *source.others, *source.beside]
+    inputs = [args.labels, *source.more_labels, *source.beside]
     check_output(path, *inputs)
     if args.report:
         check_page(args.report, *inputs)
@@ -272,7 +272,7 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
     if result.file is not None and result.file.form:
         print(f"read as: {result.file.form}")
     if columns:
-        print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
+        print(f"columns: {first_names(columns)}")
     if (title := getattr(result.ids, "name", None)) is not None:
         print(f"names: {str(title)!r}")
     if result.n_unlabelled:
@@ -411,15 +411,15 @@ def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
 
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=source.chunks is not None, numbers=numbers)
-    how = f"{'.joined' if source.others else ''}{'' if source.neighbors is None else '.neighbors'}"
+    how = f"{'.joined' if source.more_labels else ''}{'' if source.neighbors is None else '.neighbors'}"
     return f"{without_slash(args.labels)}{how}.{args.method}{kind}"
 
 
-def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> str | None:
+def _key_added(args: argparse.Namespace, more_labels: Sequence[str], output: str) -> str | None:
     """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
     from gpuens.io.paths import ANNOTATED
 
-    if not others and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
+    if not more_labels and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added
     if args.key_added is not None:
         raise ValueError(

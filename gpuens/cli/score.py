@@ -3,13 +3,12 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_matching, add_no_missing, add_reading, add_selection, reading
+from gpuens.cli.arguments import add_matching, add_no_missing, add_reading, add_selection, add_shared, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
 from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens score`` and its options to the command line."""
     parser = command("score", score, "Compare the labels in one file with the labels in another.")
     parser.add_argument(
         "a",
@@ -23,7 +22,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_reading(parser)
     add_matching(parser)
     add_no_missing(parser)
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_shared(parser, "json")
 
 
 def score(args: argparse.Namespace) -> None:
@@ -42,8 +41,8 @@ def score(args: argparse.Namespace) -> None:
         rows = [metrics.scores(without_index(column), without_index(truth)) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:
-        each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]
-        print_json(mean if len(rows) == 1 else {**mean, "columns": each})
+        columns = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]
+        print_json(mean if len(rows) == 1 else {**mean, "columns": columns})
         return
     named = [(str(name), row) for name, row in zip(a, rows, strict=True)] + [("mean", mean)]
     width = max(len(name) for name, _ in named) if len(rows) > 1 else 0

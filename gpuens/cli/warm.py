@@ -9,7 +9,6 @@ N_CLUSTERS = (4, 300)  # numbers of clusters in a clustering; labels then have c
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command ``gpuens warm`` and its options to the command line."""
     parser = command(
         "warm",
         warm,

@@ -85,10 +85,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         first = self.rows[0]
-        by = f", by {self.margin:.4f}" if len(self.rows) > 1 else ""
+        margin = f", by {self.margin:.4f}" if len(self.rows) > 1 else ""
         return checks.summary(
             self,
-            f"{self.best} agrees best with the clusterings{by}",
+            f"{self.best} agrees best with the clusterings{margin}",
             agreement=", ".join(f"{row['method']} {row['anmi']:.3f}" for row in self.rows[:8]),
             sizes=f"{first['n_clusters']:,} clusters, of {first['smallest']:,} to {first['largest']:,} objects",
             left_out=", ".join(self.left_out),
@@ -98,8 +98,9 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON values with everything except the labels."""
         between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
-        chosen = {"best": self.best, "margin": None if np.isnan(self.margin) else self.margin}
-        return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
+        margin = None if np.isnan(self.margin) else self.margin
+        choice = {"best": self.best, "margin": margin}
+        return {**choice, "methods": self.rows, "left_out": self.left_out, "agreement": between}
 
 
 @takes_rng
@@ -161,13 +162,12 @@ def compare(
         checks.check_real(max_seconds, "max_seconds", above=0.0)
     checks.check_integer(repeat, "repeat", minimum=1)
     truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
-    known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
-    names = chosen(methods)
+    classes = None if truth is None else _encode_truth(truth, ensemble.n_objects)
+    names = select_methods(methods)
     if features is not None:
-        features = _checked_features(features, names, ensemble.n_objects)
+        features = _check_features(features, names, ensemble.n_objects)
     objects = Rows(ensemble, device=devices.resolve(device, ensemble.device_kind))
-    groups = core_groups(objects)
-    checks.check_n_clusters(n_clusters, groups.rows.n_rows)
+    checks.check_n_clusters(n_clusters, core_groups(objects).rows.n_rows)
     rows: list[dict[str, Any]] = []
     answers: dict[str, np.ndarray] = {}
     left_out: dict[str, str] = {}
@@ -177,13 +177,12 @@ def compare(
             try:
                 for seed in _seeds(name, random_state, repeat):
                     estimator = default_estimator(name, n_clusters, seed, device)
-                    given = {"features": features} if estimator.parts().needs_features else {}
                     if estimator.parts().needs_features and features is None:
                         raise ValueError("needs features of the objects.")
                     with time_limit(max_seconds):
-                        found, spent = _fitted(estimator, ensemble, given)
-                    answer = devices.to_host(found)
-                    runs.append((answer, {"method": name, **_scores(objects, answer, known), **spent}))
+                        answer, cost = _timed_fit(estimator, ensemble, features)
+                    answer = devices.to_host(answer)
+                    runs.append((answer, {"method": name, **_scores(objects, answer, classes), **cost}))
             except (*failures.OF_ONE_METHOD, OutOfTime) as error:
                 left_out[name] = failures.describe(error)
             else:
@@ -197,7 +196,7 @@ def compare(
     return Comparison(rows, answers, left_out)
 
 
-def chosen(methods: Any) -> list[str]:
+def select_methods(methods: Any) -> list[str]:
     """Return the names of the methods that ``methods`` selects: "all", "fast" or a list of names."""
     if isinstance(methods, str) and methods in ("all", "fast"):
         kinds = {name: kind() for name, kind in REGISTRY.all().items()}
@@ -217,9 +216,8 @@ def chosen(methods: Any) -> list[str]:
 def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Method":
     """Return the estimator of the method ``name``, with the default parameters of the method."""
     kind = REGISTRY.load(name)
-    own = kind._get_param_names()
-    given = {"random_state": random_state, "device": device}
-    estimator: Method = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
+    names, parameters = kind._get_param_names(), {"random_state": random_state, "device": device}
+    estimator: Method = kind(n_clusters, **{name: value for name, value in parameters.items() if name in names})
     return estimator
 
 
@@ -250,42 +248,43 @@ def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
+def _encode_truth(truth: Any, n_objects: int) -> np.ndarray:
     codes = encode_vector(truth, "truth", n_objects)
     if (codes < 0).all():
         raise ValueError("truth has no label for any object; give the known classes, or leave truth out.")
     return codes
 
 
-def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
+def _check_features(features: Any, names: list[str], n_objects: int) -> Any:
     if not any(REGISTRY.load(name)().parts().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
     return points_of(features, n_objects, "cpu")
 
 
-def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _timed_fit(estimator: Any, ensemble: Ensemble, features: Any) -> tuple[Any, dict[str, Any]]:
     """Fit the estimator; return the labels, and a dict with the seconds, memory and warnings of the fit."""
     before = record.resident_memory()
     record.forget_peak_memory()
+    parameters = {"features": features} if estimator.parts().needs_features else {}
     with checks.recorded() as warned:
         started = time.perf_counter()
-        labels = estimator.fit(ensemble, **given).labels_
+        labels = estimator.fit(ensemble, **parameters).labels_
         seconds = time.perf_counter() - started
     peak = record.peak_memory()
     memory = None if peak is None else max(0, peak - before)
     return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": list(warned)}
 
 
-def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
-    overlaps = Overlaps.of(objects, found)
-    close, sure = measure_agreement(overlaps), measure_objects(overlaps, objects, found)
-    sizes = np.bincount(found)
-    scored = {} if truth is None else metrics.scores(found, truth)
+def _scores(objects: Rows, labels: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
+    overlaps = Overlaps.of(objects, labels)
+    agreement, evidence = measure_agreement(overlaps), measure_objects(overlaps, objects, labels)
+    sizes = np.bincount(labels)
+    scored = {} if truth is None else metrics.scores(labels, truth)
     return {
-        "anmi": close.anmi,
-        "ecs": close.mean_ecs,
-        "item_consensus": float(np.nanmean(sure.item_consensus)) if (sizes > 1).any() else None,
-        "silhouette": float(sure.silhouette.mean()) if len(sizes) > 1 else None,
+        "anmi": agreement.anmi,
+        "ecs": agreement.mean_ecs,
+        "item_consensus": float(np.nanmean(evidence.item_consensus)) if (sizes > 1).any() else None,
+        "silhouette": float(evidence.silhouette.mean()) if len(sizes) > 1 else None,
         **{name: scored[name] for name in SCORES_OF_TRUTH if scored},
         "n_clusters": len(sizes),
         "smallest": int(sizes.min()),

@@ -64,8 +64,8 @@ def demo(
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")
 
-    many = n_objects > nested.ALL_UP_TO
-    k_base: Any = (k, max(100, 2 * k)) if many else (2, "sqrt")
+    is_large = n_objects > nested.ALL_UP_TO
+    k_base: Any = (k, max(100, 2 * k)) if is_large else (2, "sqrt")
     started = time.perf_counter()
     ensemble = generate.kmeans_ensemble(dataset.X, N_CLUSTERINGS, k_base, random_state=seed)
     ks = np.diff(ensemble.offsets)
@@ -105,11 +105,11 @@ def demo(
 
 
 def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> str:
-    taken = "" if seconds is None else f"{seconds:9.2f}"
-    return f"{name:24}{scores['nmi']:8.3f}{scores['ari']:8.3f}{scores['accuracy']:10.3f}{taken}"
+    time_cell = "" if seconds is None else f"{seconds:9.2f}"
+    return f"{name:24}{scores['nmi']:8.3f}{scores['ari']:8.3f}{scores['accuracy']:10.3f}{time_cell}"
 
 
 def _import_packages(estimator: Any, ensemble: Ensemble) -> None:
     """Fit the estimator to 50 objects, so that packages are imported before the fit whose time is shown."""
-    few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
-    type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))
+    sample = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
+    type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(sample))

@@ -15,7 +15,7 @@ from gpuens.methods.forecast import Forecast, foresee, refuse_beyond_memory
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.workflows.compare import chosen, default_estimator
+from gpuens.workflows.compare import default_estimator, select_methods
 
 WIDTH = 100  # characters in a line of a printed description
 COLUMNS_SHOWN = 12  # clusterings in a printed description
@@ -74,11 +74,12 @@ class Description:
         if len(self.columns) > COLUMNS_SHOWN:
             lines.append(f"  … and {len(self.columns) - COLUMNS_SHOWN:,} more in columns")
         if self.methods:
-            able = sorted((each.memory, name) for name, each in self.methods.items() if each.memory is not None)
-            shown = [f"{name} {checks.human_bytes(memory)}" for memory, name in able]
-            unable = [name for name, each in self.methods.items() if each.memory is None]
-            for_k = f"peak memory for {checks.counted(self.k, 'cluster')}"
-            lines += [f"  {for_k}: {', '.join(shown)}", *([f"  not foreseen: {', '.join(unable)}"] if unable else [])]
+            memory = {name: forecast.memory for name, forecast in self.methods.items()}
+            foreseen = sorted((n_bytes, name) for name, n_bytes in memory.items() if n_bytes is not None)
+            peaks = ", ".join(f"{name} {checks.human_bytes(n_bytes)}" for n_bytes, name in foreseen)
+            lines.append(f"  peak memory for {checks.counted(self.k, 'cluster')}: {peaks}")
+            if unforeseen := [name for name, n_bytes in memory.items() if n_bytes is None]:
+                lines.append(f"  not foreseen: {', '.join(unforeseen)}")
         return "\n".join(part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="    "))
 
     @property
@@ -123,10 +124,10 @@ def describe(
     sizes = np.split(rows.cluster_sizes(), ensemble.offsets[1:-1])
     k = n_clusters
     if k is None:
-        k = min(max(1, int(np.median([len(each) for each in sizes]))), rows.n_rows)
+        k = min(max(1, int(np.median([len(part) for part in sizes]))), rows.n_rows)
     checks.check_n_clusters(k, rows.n_rows)
-    labelled = np.array([each.sum() for each in sizes])
-    found = Description(
+    labelled = np.array([part.sum() for part in sizes])
+    description = Description(
         n_objects=ensemble.n_objects,
         n_clusterings=ensemble.n_clusterings,
         n_clusters=ensemble.n_clusters,
@@ -137,46 +138,46 @@ def describe(
         k=int(k),
     )
     if forecasts:
-        found.methods = foresee_methods(found.shape, found.k, device)
-    return found
+        description.methods = foresee_methods(description.shape, description.k, device)
+    return description
 
 
 def foresee_methods(shape: LabelShape, n_clusters: int, device: str = "auto") -> dict[str, Forecast]:
     """Return the forecast of each method, with its default parameters, for labels of a shape."""
-    return {name: foresee(default_estimator(name, n_clusters, 0, device), shape) for name in chosen("all")}
+    return {name: foresee(default_estimator(name, n_clusters, 0, device), shape) for name in select_methods("all")}
 
 
 def values_of(methods: dict[str, Forecast]) -> dict[str, dict[str, Any]]:
     """Return the forecasts of methods as JSON values."""
-    return {name: {"memory": each.memory, "refusal": each.refusal} for name, each in methods.items()}
+    return {name: {"memory": forecast.memory, "refusal": forecast.refusal} for name, forecast in methods.items()}
 
 
-def refuse_to_group(shape: LabelShape | None, what: str) -> None:
+def refuse_to_group(shape: LabelShape | None, work: str) -> None:
     """Raise MemoryError, before labels are read, if reading them and finding their distinct rows takes too much.
 
-    Every method does this, and voting needs the least memory beyond it. ``what`` is the work, such as "a comparison".
+    Every method does this, and voting needs the least memory beyond it. ``work`` is the work, such as "a comparison".
     """
     if shape is not None:
-        refuse_beyond_memory(default_estimator("voting", 1, 0, "cpu"), shape, what, {})
+        refuse_beyond_memory(default_estimator("voting", 1, 0, "cpu"), shape, work, {})
 
 
 def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
     n_clusters = np.diff(ensemble.offsets)
     odd = find_odd_columns(ensemble.codes, n_clusters, ensemble.names)
-    same = equal_clusterings(rows.ensemble.codes, n_clusters)
+    original = equal_clusterings(rows.ensemble.codes, n_clusters)
     scores = row_agreement(rows)
     n_others = scores.n_comparable() - 1.0  # without the clustering itself, with which its score is 1
     mean = (scores.sums(np.ones(len(n_clusters))) - 1.0) / np.maximum(n_others, 1.0)
     return [
         {
             "name": name,
-            "n_clusters": len(own),
-            "smallest": int(own.min()),
-            "largest": int(own.max()),
-            "missing": float(1 - own.sum() / ensemble.n_objects),
+            "n_clusters": len(clusters),
+            "smallest": int(clusters.min()),
+            "largest": int(clusters.max()),
+            "missing": float(1 - clusters.sum() / ensemble.n_objects),
             "agreement": float(mean[m]) if n_others[m] else None,
-            "odd": "it puts all objects together" if len(own) == 1 else odd.get(m),
-            "same_as": ensemble.names[same[m]] if m in same else None,
+            "odd": "it puts all objects together" if len(clusters) == 1 else odd.get(m),
+            "same_as": ensemble.names[original[m]] if m in original else None,
         }
-        for m, (name, own) in enumerate(zip(ensemble.names, sizes, strict=True))
+        for m, (name, clusters) in enumerate(zip(ensemble.names, sizes, strict=True))
     ]

@@ -5,13 +5,14 @@ Tabatabaee, Wedell, Park & Warnow, "FastEnsemble: scalable ensemble clustering o
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens.generate.leiden import MOST_ITERATIONS, checked_resolutions, leiden_ensemble
 from gpuens.labels.codes import number_labels
-from gpuens.labels.edges import Edges, as_edges, match_objects
+from gpuens.labels.edges import as_edges, match_objects
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -62,15 +63,9 @@ class GraphConsensus:
         """The edges as a DataFrame with the columns "first", "second", "coassociation" and "kept"."""
         import pandas as pd
 
-        named = self.edges if self.index is None else np.asarray(self.index)[self.edges]
-        return pd.DataFrame(
-            {
-                "first": named[:, 0],
-                "second": named[:, 1],
-                "coassociation": self.coassociation,
-                "kept": self.kept,
-            }
-        )
+        ends = self.edges if self.index is None else np.asarray(self.index)[self.edges]
+        columns = {"first": ends[:, 0], "second": ends[:, 1], "coassociation": self.coassociation, "kept": self.kept}
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         n_kept = np.count_nonzero(self.kept)
@@ -181,14 +176,14 @@ def graph_consensus(
     if max_rounds == 0:
         raise ValueError("max_rounds must not be 0; give a positive number, or -1 to continue until nothing changes.")
     rng = checks.make_generator(random_state)
-    given: dict[str, Any] = {"random_state": rng, "device": device, "progress": progress}
+    leiden = partial(leiden_ensemble, random_state=rng, device=device, progress=progress)
     ensemble = None if labels is None else Ensemble(labels)
     edges = as_edges(graph)
     needed = BYTES_OF_AN_EDGE["leiden" if labels is None else final] * len(edges)
     instead = "leave out edges of small weight"
     checks.check_memory(needed, devices.memory_budget(), f"a graph of {len(edges):,} edges", instead)
     if ensemble is None:
-        ensemble = leiden_ensemble(edges, resolutions, n_seeds, **given)
+        ensemble = leiden(edges, resolutions, n_seeds)
     else:
         if hasattr(graph, "tocsr") and edges.n_objects != ensemble.n_objects:
             raise ValueError(
@@ -197,26 +192,33 @@ def graph_consensus(
             )
         edges = match_objects(edges, ensemble.n_objects, ensemble.index)
     shares = shares_of_pairs(ensemble, edges.first, edges.second)
-    kept, n_rounds = np.ones(len(edges), dtype=bool), 1
-    rest, own = edges, shares  # the edges that are left, and their co-association in this round
+    # edges that reached the threshold in all rounds: their mask among all, and the edges in the last round's weights
+    kept, n_rounds, current, shares_of_current = np.ones(len(edges), dtype=bool), 1, edges, shares
     while True:
-        near = own >= threshold
-        kept[kept] = near
-        rest = rest.take(near, rest.weights[near])
-        left = replace(rest, weights=rest.weights * own[near] if weighted else own[near])
-        if near.all() or not len(left) or n_rounds == max_rounds:
+        close = shares_of_current >= threshold
+        kept[kept] = close
+        current, shares_of_current = current.take(close, current.weights[close]), shares_of_current[close]
+        weights = current.weights * shares_of_current if weighted else shares_of_current
+        remaining = replace(current, weights=weights)
+        if close.all() or not len(remaining) or n_rounds == max_rounds:
             break
-        again = leiden_ensemble(left, resolutions, n_seeds, keep="all", **given)
-        own, n_rounds = shares_of_pairs(again, left.first, left.second), n_rounds + 1
-    if not len(left):
+        members = leiden(remaining, resolutions, n_seeds, keep="all")
+        shares_of_current, n_rounds = shares_of_pairs(members, remaining.first, remaining.second), n_rounds + 1
+    if not len(remaining):
         checks.warn(
             f"no edge has a co-association of threshold={threshold:g} or more, so that each object is its own cluster; "
             "lower the threshold."
         )
-    found = number_labels(_clustered(left, final, float(np.median(resolutions)), given))
+    if final == "components" or not len(remaining):
+        from scipy.sparse.csgraph import connected_components
+
+        consensus = connected_components(remaining.matrix(), directed=False)[1]
+    else:
+        consensus = leiden(remaining, float(np.median(resolutions)), 1, keep="all").codes[:, 0]
+    consensus = number_labels(consensus)
     return GraphConsensus(
-        labels=devices.give_back(found, ensemble.device_kind),
-        n_clusters=int(found.max()) + 1,
+        labels=devices.give_back(consensus, ensemble.device_kind),
+        n_clusters=int(consensus.max()) + 1,
         edges=np.column_stack([edges.first, edges.second]),
         coassociation=shares,
         kept=kept,
@@ -224,13 +226,3 @@ def graph_consensus(
         ensemble=ensemble,
         index=edges.names,
     )
-
-
-def _clustered(edges: Edges, final: str, resolution: float, given: dict[str, Any]) -> np.ndarray:
-    """Return the labels (n_objects,) of the final clustering."""
-    if final == "components" or not len(edges):
-        from scipy.sparse.csgraph import connected_components
-
-        labels: np.ndarray = connected_components(edges.matrix(), directed=False)[1]
-        return labels
-    return leiden_ensemble(edges, resolution, 1, keep="all", **given).codes[:, 0]

@@ -15,7 +15,7 @@ give gaps of 1.8 to 3 times the scatter within the groups, and are a single stor
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,8 +114,8 @@ class Modes:
                 return "A single clustering tells a single story."
             how = ", and all are equal" if self.n_distinct == 1 else ", with gradual changes" * (len(self.tests) > 1)
             return f"Your {sizes[0]:,} clusterings tell a single story{how}."
-        shown = f"{', '.join(f'{size:,}' for size in sizes[:-1])} and {sizes[-1]:,}"
-        return f"Your {sum(sizes):,} clusterings are {NUMBERS.get(len(sizes), len(sizes))} stories: {shown}."
+        listed = f"{', '.join(f'{size:,}' for size in sizes[:-1])} and {sizes[-1]:,}"
+        return f"Your {sum(sizes):,} clusterings are {NUMBERS.get(len(sizes), len(sizes))} stories: {listed}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a dict of JSON values, without the labels of the consensuses."""
@@ -129,7 +129,7 @@ class Modes:
             }
             for mode in self.modes
         ]
-        matrices = {name: _plain(getattr(self, name)) for name in ("vi", "ari")}
+        matrices = {name: _json_matrix(getattr(self, name)) for name in ("vi", "ari")}
         return {"story": self.story, "n_distinct": self.n_distinct, "modes": modes, **matrices, "tests": self.tests}
 
     def __repr__(self) -> str:
@@ -220,20 +220,15 @@ def modes(
         f"the agreement of all pairs of {len(distinct):,} clusterings",
         "pass fewer clusterings, such as every tenth",
     )
-    some = _drawn(ensemble.n_objects, COMPARED_OBJECTS, rng)
-    pairs = _agreement(_part(ensemble, some, distinct), where)
-    test = None if n is not None else _Test(ensemble, place, rng, where)
-    groups, directions = np.zeros(len(distinct), dtype=np.int64), _Directions(pairs, counts)
-    if n is not None and n > 1:
-        groups = _grouped(directions, n)
-    elif test is not None:
-        for q in range(2, 1 + min(MOST_MODES, len(distinct))):
-            if not test.rejects(groups, q - 1):
-                break
-            groups = _grouped(directions, q)
-        groups = _joined(directions, groups)
-    consensus = _Consensus(ensemble, soft, method, where)
-    return _described(ensemble, pairs, counts, place, groups, consensus, [] if test is None else test.done)
+    objects = _draw(ensemble.n_objects, COMPARED_OBJECTS, rng)
+    directions = _Directions(_ari_matrix(_restrict(ensemble, objects, distinct), where), counts)
+    groups, tests = np.zeros(len(distinct), dtype=np.int64), []
+    if n is None:
+        test = _Test(ensemble, place, rng, where)
+        groups, tests = _join(directions, _find_groups(directions, test)), test.results
+    elif n > 1:
+        groups = _group(directions, n)
+    return _describe(ensemble, directions, place, groups, _Consensus(ensemble, soft, method, where), tests)
 
 
 def _largest_shares(soft: SoftEnsemble) -> Ensemble:
@@ -245,11 +240,11 @@ def _largest_shares(soft: SoftEnsemble) -> Ensemble:
     return Ensemble.of_codes(codes, categories, soft.names, soft.device_kind, index=soft.index)
 
 
-def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
-    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+def _draw(n: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(n) if n <= n_drawn else np.sort(rng.choice(n, n_drawn, replace=False))
 
 
-def _part(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> Ensemble:
+def _restrict(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> Ensemble:
     """Return the ensemble of some objects and some clusterings; nothing is checked.
 
     Clusters without these objects are left out if they must be many.
@@ -261,14 +256,14 @@ def _part(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> E
     return Ensemble.of_codes(codes, categories, list(range(len(clusterings))))
 
 
-def _agreement(ensemble: Ensemble, where: str) -> np.ndarray:
+def _ari_matrix(ensemble: Ensemble, where: str) -> np.ndarray:
     """Return the adjusted Rand index of each pair of clusterings (M, M); 0 for two without a common object."""
-    found = agreement(ensemble, "ari", device=where)
-    found[np.isnan(found)] = 0.0
-    return found
+    ari = agreement(ensemble, "ari", device=where)
+    ari[np.isnan(ari)] = 0.0
+    return ari
 
 
-def _plain(matrix: np.ndarray) -> list[list[float | None]]:
+def _json_matrix(matrix: np.ndarray) -> list[list[float | None]]:
     return [[None if value != value else value for value in row] for row in matrix.tolist()]
 
 
@@ -280,78 +275,75 @@ def _factor(weighted: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
     ``weighted`` are the pairs times the roots of both counts. Its diagonal becomes that of s_i s_j.
     """
-    root, own, each = np.sqrt(counts), counts - 1.0, np.arange(len(counts))
+    root, n_copies, diagonal = np.sqrt(counts), counts - 1.0, np.diag_indices(len(counts))
     x = weighted.sum(axis=1)
     x /= max(np.linalg.norm(x), TOLERANCE)
     s = np.zeros(len(counts))
     for _ in range(FITS):
-        weighted[each, each] = own + np.minimum(s * s, 1.0)  # the agreement of a clustering with itself is s², not 1
+        weighted[diagonal] = n_copies + np.minimum(s * s, 1.0)  # the agreement of a clustering with itself is s², not 1
         y = weighted @ x
         size = float(np.linalg.norm(y))
         x = y / max(size, TOLERANCE)
         before, s = s, np.maximum(np.sqrt(size) * x / root, 0.0)  # a clustering cannot disagree with a partition
         if np.abs(s - before).max() < TOLERANCE:
             break
-    weighted[each, each] = own + np.minimum(s * s, 1.0)
+    weighted[diagonal] = n_copies + np.minimum(s * s, 1.0)
     return s
 
 
-def _residual(pairs: np.ndarray) -> np.ndarray:
-    """Return the residuals of pairs of different clusterings (M, M), with zeros on the diagonal."""
-    s = _factor(pairs.copy(), np.ones(len(pairs)))
-    found: np.ndarray = pairs - s[:, None] * s
-    np.fill_diagonal(found, 0.0)
-    return found
-
-
 def _eigenvalues(pairs: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues (M,), ascending, of the residuals of pairs of clusterings."""
+    """Return the eigenvalues (M,), ascending, of the residuals of pairs of clusterings, whose diagonal is zero."""
+    s = _factor(pairs.copy(), np.ones(len(pairs)))
+    residuals = pairs - s[:, None] * s
+    np.fill_diagonal(residuals, 0.0)
     with devices.library_threads(1):  # several threads would wait for each other at every column
-        return np.linalg.eigvalsh(_residual(pairs))
+        return np.linalg.eigvalsh(residuals)
 
 
 class _Test:
     """The test whether clusterings have more than q modes, on a sample of clusterings and objects."""
 
     def __init__(self, ensemble: Ensemble, place: np.ndarray, rng: np.random.Generator, where: str) -> None:
-        runs = _drawn(ensemble.n_clusterings, TESTED_RUNS, rng)
-        objects = _drawn(ensemble.n_objects, TESTED_OBJECTS, rng)
-        self.sample = _part(ensemble, objects, runs)
-        self.place, self.rng, self.where = place[runs], rng, where
-        self.pairs = _agreement(self.sample, where)
+        clusterings = _draw(ensemble.n_clusterings, TESTED_RUNS, rng)
+        objects = _draw(ensemble.n_objects, TESTED_OBJECTS, rng)
+        self.sample = _restrict(ensemble, objects, clusterings)
+        self.place, self.rng, self.where = place[clusterings], rng, where
+        self.pairs = _ari_matrix(self.sample, where)
         self.eigenvalues = _eigenvalues(self.pairs)[::-1]
-        self.done: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
 
     def rejects(self, groups: np.ndarray, q: int) -> bool:
         """Return whether the groups of the different clusterings (U,) leave more structure than q modes explain."""
-        own = groups[self.place]
-        labels = self._named(own)
-        found = np.array([self._exchanged(labels, own, q) for _ in range(EXCHANGES)])
-        value = float(self.eigenvalues[q - 1]) if q <= len(own) else 0.0
-        mean, deviation, largest = float(found.mean()), float(found.std(ddof=1)), float(found.max())
-        self.done.append({"n_modes": q, "eigenvalue": value, "mean": mean, "deviation": deviation, "largest": largest})
+        groups = groups[self.place]
+        labels = self._aligned_labels(groups)
+        exchanged = np.array([self._exchanged_eigenvalue(labels, groups, q) for _ in range(EXCHANGES)])
+        value = float(self.eigenvalues[q - 1]) if q <= len(groups) else 0.0
+        mean, deviation, largest = float(exchanged.mean()), float(exchanged.std(ddof=1)), float(exchanged.max())
+        result = {"n_modes": q, "eigenvalue": value, "mean": mean, "deviation": deviation, "largest": largest}
+        self.results.append(result)
         return value > max(largest, mean + DEVIATIONS * deviation) + TOLERANCE
 
-    def _named(self, groups: np.ndarray) -> np.ndarray:
+    def _aligned_labels(self, groups: np.ndarray) -> np.ndarray:
         """Return labels (N, M), -1 for missing, in one naming of clusters for each group."""
-        labels, every = self.sample.to_array(), np.arange(self.sample.n_objects)
-        found = np.empty(labels.shape, dtype=np.int64)
+        labels, objects = self.sample.to_array(), np.arange(self.sample.n_objects)
+        aligned = np.empty(labels.shape, dtype=np.int64)
         for group in np.unique(groups):
-            own = np.flatnonzero(groups == group)
-            central = labels[:, own[self.pairs[np.ix_(own, own)].sum(axis=1).argmax()]]
-            found[:, own] = devices.to_host(align(_part(self.sample, every, own), central, device=self.where).codes)
-        return found
+            members = np.flatnonzero(groups == group)
+            central = labels[:, members[self.pairs[np.ix_(members, members)].sum(axis=1).argmax()]]
+            part = _restrict(self.sample, objects, members)
+            aligned[:, members] = devices.to_host(align(part, central, device=self.where).codes)
+        return aligned
 
-    def _exchanged(self, labels: np.ndarray, groups: np.ndarray, q: int) -> float:
+    def _exchanged_eigenvalue(self, labels: np.ndarray, groups: np.ndarray, q: int) -> float:
         """Return the q-th eigenvalue after an exchange of each object's labels within the groups."""
         labels = labels.copy()
         for group in np.unique(groups):
-            own = np.flatnonzero(groups == group)
-            labels[:, own] = self.rng.permuted(labels[:, own], axis=1)
+            members = np.flatnonzero(groups == group)
+            labels[:, members] = self.rng.permuted(labels[:, members], axis=1)
         k = int(labels.max()) + 1
         codes = np.where(labels < 0, np.iinfo(np.uint32).max, labels).astype(np.uint32)
         ensemble = Ensemble.of_codes(np.asfortranarray(codes), [np.arange(k)] * len(groups), list(range(len(groups))))
-        return float(_eigenvalues(_agreement(ensemble, self.where))[-q])
+        return float(_eigenvalues(_ari_matrix(ensemble, self.where))[-q])
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -362,23 +354,18 @@ class _Directions:
 
     def __init__(self, pairs: np.ndarray, counts: np.ndarray) -> None:
         self.pairs, self.counts = pairs, counts
-        self._found: dict[int, np.ndarray] = {}
+        self.along = cache(self._along)
 
     @cached_property
     def _weighted(self) -> np.ndarray:
         root = np.sqrt(self.counts)
-        found: np.ndarray = self.pairs * root[:, None]
-        found *= root
-        _factor(found, self.counts)
-        return found
+        weighted: np.ndarray = self.pairs * root[:, None]
+        weighted *= root
+        _factor(weighted, self.counts)
+        return weighted
 
-    def along(self, q: int) -> np.ndarray:
+    def _along(self, q: int) -> np.ndarray:
         """Return the rows (U, q) of the q leading eigenvectors of the agreement, scaled to length 1."""
-        if q not in self._found:
-            self._found[q] = self._of(q)
-        return self._found[q]
-
-    def _of(self, q: int) -> np.ndarray:
         root = np.sqrt(self.counts)
         if len(root) > 500:
             from scipy.sparse.linalg import eigsh
@@ -387,12 +374,21 @@ class _Directions:
         else:
             values, vectors = np.linalg.eigh(self._weighted)
         axes = vectors[:, -q:] * np.sqrt(np.maximum(values[-q:], 0.0)) / root[:, None]
-        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-        found: np.ndarray = axes / np.maximum(lengths, TOLERANCE)
-        return found
+        rows: np.ndarray = axes / np.maximum(np.linalg.norm(axes, axis=1, keepdims=True), TOLERANCE)
+        return rows
 
 
-def _grouped(directions: _Directions, q: int) -> np.ndarray:
+def _find_groups(directions: _Directions, test: _Test) -> np.ndarray:
+    """Return the groups (U,) of as few modes as the test does not reject."""
+    groups = np.zeros(len(directions.counts), dtype=np.int64)
+    for q in range(2, 1 + min(MOST_MODES, len(groups))):
+        if not test.rejects(groups, q - 1):
+            break
+        groups = _group(directions, q)
+    return groups
+
+
+def _group(directions: _Directions, q: int) -> np.ndarray:
     """Return q groups (U,) of the clusterings, numbered from 0: Ward's linkage of their directions, then k-means."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
@@ -412,11 +408,11 @@ def _centers(points: np.ndarray, counts: np.ndarray, groups: np.ndarray, q: int)
     """Return the weighted mean (q, d) of the points of each group; an empty group is far away."""
     weights = np.bincount(groups, weights=counts, minlength=q)
     sums = np.stack([np.bincount(groups, weights=counts * axis, minlength=q) for axis in points.T], axis=1)
-    found: np.ndarray = np.where(weights[:, None] > 0, sums / np.maximum(weights, 1)[:, None], np.inf)
-    return found
+    centers: np.ndarray = np.where(weights[:, None] > 0, sums / np.maximum(weights, 1)[:, None], np.inf)
+    return centers
 
 
-def _joined(directions: _Directions, groups: np.ndarray) -> np.ndarray:
+def _join(directions: _Directions, groups: np.ndarray) -> np.ndarray:
     """Join groups until all are apart, the nearest first; a single clustering is no mode."""
     counts = directions.counts
     while (q := int(groups.max()) + 1) > 1:
@@ -446,35 +442,36 @@ def _deviation(values: np.ndarray, counts: np.ndarray) -> float:
 # --- the result -------------------------------------------------------------------------------------------------------
 
 
-def _described(
+def _describe(
     ensemble: Ensemble,
-    pairs: np.ndarray,
-    counts: np.ndarray,
+    directions: _Directions,
     place: np.ndarray,
     groups: np.ndarray,
     consensus: "_Consensus",
     tests: list[dict[str, Any]],
 ) -> Modes:
+    """Return the modes of the groups (U,) of the different clusterings, whose numbers are in ``place`` (M,)."""
+    pairs, counts = directions.pairs, directions.counts
     sizes = np.bincount(groups, weights=counts)
     first = np.unique(groups[place], return_index=True)[1]
     order = np.lexsort([first, -sizes])
     of_clustering = np.argsort(order)[groups[place]]
-    found = []
-    for mode, group in enumerate(order.tolist()):
-        members, own = np.flatnonzero(of_clustering == mode), np.flatnonzero(groups == group)
-        within = pairs[np.ix_(own, own)] @ counts[own]
+    modes = []
+    for i, group in enumerate(order.tolist()):
+        members, distinct = np.flatnonzero(of_clustering == i), np.flatnonzero(groups == group)
+        within = pairs[np.ix_(distinct, distinct)] @ counts[distinct]
         n_pairs = sizes[group] * (sizes[group] - 1)
-        mean = float((counts[own] @ within - sizes[group]) / n_pairs) if n_pairs else 1.0
-        medoid = int(np.flatnonzero(place == own[within.argmax()])[0])
-        labels, membership = consensus.of_members(members, medoid)
-        found.append(Mode(members, len(members) / len(place), medoid, labels, mean, membership))
-    q = len(found)
+        mean = float((counts[distinct] @ within - sizes[group]) / n_pairs) if n_pairs else 1.0
+        medoid = int(np.flatnonzero(place == distinct[within.argmax()])[0])
+        labels, membership = consensus.find(members, medoid)
+        modes.append(Mode(members, len(members) / len(place), medoid, labels, mean, membership))
+    q = len(modes)
     vi, ari = np.zeros((q, q)), np.eye(q)
-    for i, j in zip(*np.triu_indices(q, 1), strict=True):
-        shared = table(found[i].consensus, found[j].consensus)
-        vi[i, j] = vi[j, i] = vi_of(shared)
-        ari[i, j] = ari[j, i] = ari_of(shared)
-    return Modes(found, of_clustering, vi, ari, list(ensemble.names), len(counts), tests)
+    for a, b in zip(*np.triu_indices(q, 1), strict=True):
+        shared = table(modes[a].consensus, modes[b].consensus)
+        vi[a, b] = vi[b, a] = vi_of(shared)
+        ari[a, b] = ari[b, a] = ari_of(shared)
+    return Modes(modes, of_clustering, vi, ari, list(ensemble.names), len(counts), tests)
 
 
 class _Consensus(NamedTuple):
@@ -485,19 +482,19 @@ class _Consensus(NamedTuple):
     method: str
     where: str
 
-    def of_members(self, members: np.ndarray, medoid: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def find(self, members: np.ndarray, medoid: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the labels (N,), with as many clusters as the medoid, -1 without any label; and the memberships."""
+        labelled = devices.to_host(~unlabelled_objects(self.ensemble.codes[:, members]))
         if self.soft is None:
-            return self._by_method(members, medoid), None
+            return self._by_method(members, medoid, labelled), None
         clusterings = [self._clustering(self.soft, m) for m in members.tolist()]
         aligned = align(clusterings, clusterings[members.tolist().index(medoid)], device=self.where)
         mean = np.mean([aligned.membership(m) for m in range(len(members))], axis=0)
         labels = mean.argmax(axis=1)
-        labelled = devices.to_host(~unlabelled_objects(self.ensemble.codes[:, members]))
-        known = np.flatnonzero(labelled)
-        sizes = np.bincount(labels[known], minlength=mean.shape[1])
+        objects = np.flatnonzero(labelled)
+        sizes = np.bincount(labels[objects], minlength=mean.shape[1])
         first_object = np.full(len(sizes), len(labels))
-        np.minimum.at(first_object, labels[known], known)
+        np.minimum.at(first_object, labels[objects], objects)
         order = np.lexsort([first_object, -sizes])  # the largest cluster first
         return np.where(labelled, np.argsort(order)[labels], checks.MISSING), mean[:, order]
 
@@ -506,18 +503,18 @@ class _Consensus(NamedTuple):
         place = soft._order.index(m)
         if soft.labels is not None and place < soft.labels.n_clusterings:
             return soft.labels.to_array()[:, place]
-        found: np.ndarray = soft.memberships_of(m, "cpu")
-        return found
+        memberships: np.ndarray = soft.memberships_of(m, "cpu")
+        return memberships
 
-    def _by_method(self, members: np.ndarray, medoid: int) -> np.ndarray:
+    def _by_method(self, members: np.ndarray, medoid: int, labelled: np.ndarray) -> np.ndarray:
         ensemble = self.ensemble
-        labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
-        part = _part(ensemble, np.flatnonzero(labelled), members)
+        part = _restrict(ensemble, np.flatnonzero(labelled), members)
         sizes = np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])]
-        k = int(np.count_nonzero(sizes))
-        more = {"reference": int(np.flatnonzero(members == medoid)[0])} if self.method == "voting" else {}
+        parameters: dict[str, Any] = {"device": self.where}
+        if self.method == "voting":
+            parameters["reference"] = int(np.flatnonzero(members == medoid)[0])
         with checks.recorded():  # a mode may lose a small cluster of its medoid
-            labels = make_estimator(self.method, k, {**more, "device": self.where}).fit(part).labels_
-        found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
-        found[labelled] = devices.to_host(labels)
-        return found
+            labels = make_estimator(self.method, int(np.count_nonzero(sizes)), parameters).fit(part).labels_
+        labels_of_all = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
+        labels_of_all[labelled] = devices.to_host(labels)
+        return labels_of_all

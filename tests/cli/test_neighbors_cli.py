@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from commands import call  # noqa: F401
 from scipy.sparse import csr_array, save_npz
 
 import gpuens as ge
-from gpuens import cli
 
 anndata = pytest.importorskip("anndata")
 
@@ -66,18 +66,6 @@ def write_files():
     np.save("few.npy", PLACES[:9])
     save_npz("few.npz", csr_array(np.ones((9, 9))))
     others.assign(slide=others.slide.where(others.x > 0)).to_csv("gaps.csv")
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command in this process; return the exit code and the lines on stdout and stderr."""
-
-    def run(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err.splitlines()
-
-    return run
 
 
 def record():

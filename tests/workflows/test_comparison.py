@@ -67,8 +67,8 @@ def test_the_picture_shows_the_agreement(found):
 
 
 def test_fast_methods_learn_by_sums():
-    fast = comparison.chosen("fast")
-    assert fast == [name for name in comparison.chosen("all") if REGISTRY.load(name)().parts().learns_by_sums]
+    fast = comparison.select_methods("fast")
+    assert fast == [name for name in comparison.select_methods("all") if REGISTRY.load(name)().parts().learns_by_sums]
     assert {"lwgp", "hbgf"} <= set(fast)
     assert not {"eac", "cspa"} & set(fast)
 
@@ -84,14 +84,14 @@ def test_what_cannot_run_is_left_out_with_the_reason(labels, monkeypatch):
 
 
 def test_what_takes_too_long_is_ended_and_left_out(labels, monkeypatch):
-    fit = comparison._fitted
+    fit = comparison._timed_fit
 
     def slow(estimator, *given):
         if type(estimator) is ge.EAC:
             time.sleep(60)
         return fit(estimator, *given)
 
-    monkeypatch.setattr(comparison, "_fitted", slow)
+    monkeypatch.setattr(comparison, "_timed_fit", slow)
     started = time.perf_counter()
     found = ge.compare(labels[0], 4, methods=["eac", "lwgp"], max_seconds=2)
     assert time.perf_counter() - started < 30
