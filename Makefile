@@ -32,7 +32,7 @@ test-bench: $(VENV)/.has-suite
 
 # the tests that changes break most often, in two minutes
 quick: check
-	$(BIN)/python $(TEST) tests/methods/test_methods.py tests/partition/test_algebra.py tests/similarity/test_similarity.py tests/methods/test_oracles.py \
+	$(BIN)/python $(TEST) tests/methods/test_methods.py tests/methods/test_combination.py tests/similarity/test_coassociation.py tests/methods/test_oracles.py \
 		tests/labels/test_ensemble.py tests/reduction/test_core_groups.py tests/runtime/test_options.py tests/runtime/test_checks.py \
 		tests/methods/test_registry.py tests/house/test_architecture.py
 

@@ -267,7 +267,7 @@ def observed_linkage(on: Given) -> Callable[[], Any]:
 
 def mapping(on: Given) -> Callable[[], Any]:
     finder = reference_sets(on.xp.asarray(on.rng.standard_normal((len(on), 16))), 20, device=on.device)
-    return lambda: coefficients(*finder.of(0, min(4096, len(on))), on.codes, on.offsets, device=on.device)
+    return lambda: coefficients(*finder.nearest(0, min(4096, len(on))), on.codes, on.offsets, device=on.device)
 
 
 def landmarks(on: Given) -> Callable[[], Any]:

@@ -22,8 +22,8 @@ from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, conduct, few_rows, single
+from gpuens.partition.linkage.dendrogram import Work
 from gpuens.partition.linkage.nearest import NearestIndex, Shortlists, nearest_lists
-from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, common_prefixes, measure_nodes
 from gpuens.reduction.core_groups import core_groups
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile

@@ -367,7 +367,7 @@ def one_block(monkeypatch):
 @pytest.fixture
 def by_lists(sizes):
     """Make average linkage use its algorithm for many rows (lists or tables, and threads) for few rows, too."""
-    sizes("partition.linkage.few_rows", MOST=0)
+    sizes("partition.linkage.few_rows", MOST_ROWS=0)
 
 
 @pytest.fixture

@@ -92,14 +92,14 @@ def results_of(drawn, device="cpu"):
 @contextmanager
 def only_path(path):
     """Make average linkage use the matrix of few rows, a table of pairs, or lists with a kind of search."""
-    before = few_rows.MOST, conduct.MOST_OF_TABLE, conduct.FEWEST
-    few_rows.MOST = 2**16 if path == "few rows" else 1
-    conduct.MOST_OF_TABLE, conduct.FEWEST = (2**30, 4) if path == "table" else (0, 4096)
+    before = few_rows.MOST_ROWS, conduct.LARGEST_TABLE_BYTES, conduct.SAMPLED_FROM
+    few_rows.MOST_ROWS = 2**16 if path == "few rows" else 1
+    conduct.LARGEST_TABLE_BYTES, conduct.SAMPLED_FROM = (2**30, 4) if path == "table" else (0, 4096)
     try:
         with conduct.only(path) if path in conduct.KINDS else nullcontext():
             yield
     finally:
-        few_rows.MOST, conduct.MOST_OF_TABLE, conduct.FEWEST = before
+        few_rows.MOST_ROWS, conduct.LARGEST_TABLE_BYTES, conduct.SAMPLED_FROM = before
 
 
 def linkages(rows, weights_by_kind, device):

@@ -35,18 +35,18 @@ class Chunks(Tasks):
         with failures.explained("labels"):
             self.labels, self.names = graph.by_rows(labels, self.client, every_column=every_column)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
-        of_chunks = [graph.chunks_of(self.labels)]
+        columns = [graph.chunks_of(self.labels)]
         if sample_weight is not None:
             with failures.explained("sample_weight"):
-                of_chunks.append(graph.weights_by_rows(sample_weight, self.labels.chunks[0], self.client))
+                columns.append(graph.weights_by_rows(sample_weight, self.labels.chunks[0], self.client))
         self.parts = self.persist(
             [
                 self.task(worker.reduce_chunk, block, start, *weights, phase="core groups", chunk=i)
-                for i, (start, block, *weights) in enumerate(zip(self.starts[:-1], *of_chunks, strict=True))
+                for i, (start, block, *weights) in enumerate(zip(self.starts[:-1], *columns, strict=True))
             ],
             "core groups of chunks",
         )
-        self.numbering, self.tables = self._number()
+        self.numbering, self.tables = self._number_clusters()
         self.pieces: list[Any] = []  # tasks with the distinct rows of each chunk
         self.places: list[list[str]] = [[]] * len(self.parts)  # workers with a GPU that have made these rows
         self.sizes: list[int] = []  # number of distinct rows of each chunk
@@ -57,12 +57,12 @@ class Chunks(Tasks):
         """Return the state without the client and the results on workers, which are not needed to look up labels."""
         return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
 
-    def _number(self) -> tuple[Numbering, Any]:
+    def _number_clusters(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks together, in ascending order of label values, as an `Ensemble` does."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
-        found, kinds, rooms, totals, units = zip(*described, strict=True)
+        label_values, kinds, rooms, totals, units = zip(*described, strict=True)
         self.unit = math.gcd(*units)  # weight of a count of 1
-        total = sum(own * (unit // self.unit) for own, unit in zip(totals, units, strict=True))
+        total = sum(chunk_values * (unit // self.unit) for chunk_values, unit in zip(totals, units, strict=True))
         checks.check_total(total, len(self.names), self.unit)
         if len(set(kinds)) > 1:
             raise TypeError(
@@ -73,27 +73,31 @@ class Chunks(Tasks):
         self.room: float = min(rooms)  # bytes that a worker's GPU has left; infinite without GPUs
         categories, tables = [], []
         for m, name in enumerate(self.names):
-            of_chunks = [own[m] for own in found]
-            same_kind = len({own.dtype.kind in "iub" for own in of_chunks if len(own)}) <= 1
-            whole = np.concatenate([own if same_kind else own.astype(object) for own in of_chunks])
-            codes, values = encode_column(whole, name)
+            values_of_chunks = [chunk_values[m] for chunk_values in label_values]
+            same_kind = (
+                len({chunk_values.dtype.kind in "iub" for chunk_values in values_of_chunks if len(chunk_values)}) <= 1
+            )
+            joined = np.concatenate(
+                [chunk_values if same_kind else chunk_values.astype(object) for chunk_values in values_of_chunks]
+            )
+            codes, values = encode_column(joined, name)
             categories.append(values)
-            tables.append(np.split(codes, np.cumsum([len(own) for own in of_chunks])[:-1]))
+            tables.append(np.split(codes, np.cumsum([len(chunk_values) for chunk_values in values_of_chunks])[:-1]))
         checks.check_clusterings([len(c) for c in categories], self.names, self.starts[-1])
         dtype = np.dtype(codes_dtype(max(len(c) for c in categories)))
-        per_chunk = [[table[i] for table in tables] for i in range(len(found))]
+        per_chunk = [[table[i] for table in tables] for i in range(len(label_values))]
         self._refuse_unlabelled(dtype, per_chunk)
         warn_of_odd_labels(categories, self.names)
         return Numbering(categories, self.names, dtype), per_chunk
 
     def _refuse_unlabelled(self, dtype: np.dtype, tables: list[list[np.ndarray]]) -> None:
         """Raise an error if some objects have no label in the numbering that all chunks share."""
-        counted = [
-            self.task(worker.count_unlabelled, part, dtype, own, phase="labels", chunk=i)
-            for i, (part, own) in enumerate(zip(self.parts, tables, strict=True))
-            if worker.lose_labels(own)
+        tasks = [
+            self.task(worker.count_unlabelled, part, dtype, chunk_tables, phase="labels", chunk=i)
+            for i, (part, chunk_tables) in enumerate(zip(self.parts, tables, strict=True))
+            if worker.lose_labels(chunk_tables)
         ]
-        if counted and (n := sum(self.compute(counted, "labels"))):
+        if tasks and (n := sum(self.compute(tasks, "labels"))):
             raise ValueError(f"labels: {n} object(s) have no label in any clustering; leave these objects out.")
 
     def there(self, device: str) -> str:
@@ -153,19 +157,22 @@ class Chunks(Tasks):
         if self.kind == "cuda":  # later, a worker that merges pieces holds copies of all of them
             self.places = graph.places_of(self.pieces, self.client)
         self.parts = []  # frees the memory of the workers; Dask computes a lost result again from the labels
-        self.merged_sizes = self.sizes = self._sizes_of(self.merged)
+        self.merged_sizes = self.sizes = self._count_rows(self.merged)
         while True:
-            together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
+            together = _divide_pieces(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
                 copies = 1 if len(together) == 1 else 3  # number of copies of the rows in memory during a merge
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
             bare, device = self.bare(), self.there("auto")
-            tasks = [self.task(worker.merge, self.merged[some], bare, device, phase="merge") for some in together]
+            tasks = [
+                self.task(worker.merge, self.merged[piece_range], bare, device, phase="merge")
+                for piece_range in together
+            ]
             self.merged = self.persist(tasks, "core groups")
-            self.merged_sizes = self._sizes_of(self.merged)
+            self.merged_sizes = self._count_rows(self.merged)
 
-    def _sizes_of(self, pieces: list[Any]) -> list[int]:
+    def _count_rows(self, pieces: list[Any]) -> list[int]:
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
@@ -174,7 +181,11 @@ class Chunks(Tasks):
         if self.client is None:
             return budget // 8  # the threads that merge share the budget
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        limits: list[int] = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
+        limits: list[int] = [
+            worker_info["memory_limit"] // (2 * worker_info["nthreads"])
+            for worker_info in workers
+            if worker_info["memory_limit"]
+        ]
         return min([budget, *limits])
 
     def reduce(self, reduction: Any, device: str) -> Reduction:
@@ -192,22 +203,26 @@ class Chunks(Tasks):
     def sample(self, sample: Sample, device: str) -> SampledChunks:
         """Draw objects from all chunks, and return their distinct rows; all other objects stay in their chunks."""
         self.parts = []  # no longer needed, because the clusters are already numbered
-        drawn = np.sort(sample.draw(self.starts[-1]))
-        blocks, of_chunks = graph.chunks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
-        taken = [
-            self.task(worker.take_rows, block, self.numbering.dtype, own, some, phase="sample", chunk=i)
-            for i, (block, own, some) in enumerate(zip(blocks, self.tables, of_chunks, strict=True))
-            if len(some)
+        objects = np.sort(sample.draw(self.starts[-1]))
+        blocks, objects_of_chunks = graph.chunks_of(self.labels), graph.rows_of_chunks(objects, self.starts)
+        tasks = [
+            self.task(
+                worker.take_rows, block, self.numbering.dtype, chunk_tables, chunk_objects, phase="sample", chunk=i
+            )
+            for i, (block, chunk_tables, chunk_objects) in enumerate(
+                zip(blocks, self.tables, objects_of_chunks, strict=True)
+            )
+            if len(chunk_objects)
         ]
-        codes = np.asfortranarray(np.concatenate(self.compute(taken, "sample")))
+        codes = np.asfortranarray(np.concatenate(self.compute(tasks, "sample")))
         groups = core_groups(Rows(Ensemble.of_codes(codes, self.numbering.categories, self.names)))
         return SampledChunks(groups.rows, None, label_by=sample.by, chunks=self, device=device)
 
     def rows(self) -> list[Any]:
         """Return tasks that compute the distinct rows of each chunk, in the numbering that all chunks share."""
         return [
-            self.task(worker.renumber, part, self.numbering.dtype, own, self.unit, phase="rows", chunk=i)
-            for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
+            self.task(worker.renumber, part, self.numbering.dtype, chunk_tables, self.unit, phase="rows", chunk=i)
+            for i, (part, chunk_tables) in enumerate(zip(self.parts, self.tables, strict=True))
         ]
 
     def bare(self) -> Numbering:
@@ -216,23 +231,25 @@ class Chunks(Tasks):
 
     def without_rows(self) -> Ensemble:
         """Return an ensemble without objects that has the names of the clusterings and the shared numbering."""
-        none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
-        return Ensemble.of_codes(none, self.numbering.categories, self.names)
+        codes = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
+        return Ensemble.of_codes(codes, self.numbering.categories, self.names)
 
-    def of_chunks(
-        self, function: Callable[..., Any], *given: Any, dtype: Any, width: tuple[Any, ...] = ()
+    def map_objects(
+        self, function: Callable[..., Any], *args: Any, dtype: Any, width: tuple[Any, ...] = ()
     ) -> "da.Array":
-        """Return a lazy array of ``function(block, dtype, tables, *given)``, with one value for each object.
+        """Return a lazy array of ``function(block, dtype, tables, *args)``, with one value for each object.
 
         Arguments that all chunks share must be embedded (`graph.embed`), because another client may compute the array.
         """
         blocks = graph.chunks_of(self.labels)
         places = graph.places_of(blocks, self.client)
-        found = [
-            self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i, at=at)
-            for i, (block, own, at) in enumerate(zip(blocks, self.tables, places, strict=True))
+        tasks = [
+            self.task(
+                function, block, self.numbering.dtype, chunk_tables, *args, phase="look up", chunk=i, workers=workers
+            )
+            for i, (block, chunk_tables, workers) in enumerate(zip(blocks, self.tables, places, strict=True))
         ]
-        return graph.lazy_array(found, np.diff(self.starts), dtype, width, placed=any(places))
+        return graph.lazy_array(tasks, np.diff(self.starts), dtype, width, placed=any(places))
 
     def tally(self, labels: "da.Array", n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of objects and the first object of each cluster, (k,) int64, of labels in chunks."""
@@ -245,11 +262,11 @@ class Chunks(Tasks):
 
     def look_up(self, values: np.ndarray) -> "da.Array":
         """Return an array in chunks that has the row of ``values`` (groups, …) of each object's core group."""
-        given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
-        return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])
+        args = graph.embed(self.groups.ensemble.codes), graph.embed(values)
+        return self.map_objects(worker.look_up, *args, dtype=values.dtype, width=values.shape[1:])
 
 
-def _runs(sizes: list[int], room: int) -> list[slice]:
+def _divide_pieces(sizes: list[int], room: int) -> list[slice]:
     """Divide adjacent pieces into slices with at most `FAN_IN` pieces and at most ``room`` rows each."""
     starts = [0]
     for i in range(1, len(sizes)):

@@ -15,8 +15,8 @@ TIMEOUT = 20  # number of seconds to wait for an answer of the scheduler
 def active(client: Any) -> Any:
     """Return the given client; if it is None, return Dask's active client, or None if there is no active client."""
     if client is not None:
-        does = ("compute", "persist", "scatter", "submit")
-        if not all(callable(getattr(client, what, None)) for what in does):
+        methods = ("compute", "persist", "scatter", "submit")
+        if not all(callable(getattr(client, method, None)) for method in methods):
             raise TypeError(f"client must be a distributed.Client, not {checks.shown(client)}.")
         return client
     try:

@@ -49,13 +49,13 @@ def read_labels(
         As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids or is unlike the others.
     """
     spelling = spelling_of_file(path)
-    opened = _opened(path, chunk_rows, partial(_check_labels, spelling))
-    wanted, _ = choose_columns(opened.names, columns, exclude)
-    first = opened.head(wanted)
+    opened = _open(path, chunk_rows, partial(_check_labels, spelling))
+    column_numbers, _ = choose_columns(opened.names, columns, exclude)
+    first = opened.head(column_numbers)
     refuse_draws(each_column(first), spelling)
-    if columns is None and len(wanted) > 1:
-        wanted = _clusterings(opened, wanted, first)
-    labels = opened.chosen(wanted)
+    if columns is None and len(column_numbers) > 1:
+        column_numbers = _choose_clusterings(opened, column_numbers, first)
+    labels = opened.chosen(column_numbers)
     if not missing:
         return labels
     if hasattr(labels, "columns"):
@@ -69,16 +69,18 @@ def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
         refuse_wide((shape[0], shape[1]), spelling)
 
 
-def _clusterings(opened: "_Opened", wanted: list[int], first: Any) -> list[int]:
+def _choose_clusterings(opened: "_Opened", columns: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
-    kept, _ = separate_id_columns(each_column(first), [opened.names[m] for m in wanted], f"path {opened.path!r}")
+    names = [opened.names[m] for m in columns]
+    clusterings, _ = separate_id_columns(each_column(first), names, f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
-        return [wanted[m] for m in kept]
-    names = [opened.names[wanted[m]] for m in kept]
+        return [columns[m] for m in clusterings]
+    names = [names[m] for m in clusterings]
     with checks.recorded():  # discards warnings about the first objects, which may not be true of all objects
-        codes, categories = encode_columns(split_columns(first.iloc[:, kept], wide=True).values, names, in_part=True)
+        values = split_columns(first.iloc[:, clusterings], wide=True).values
+        codes, categories = encode_columns(values, names, in_part=True)
     places = find_clusterings(codes, np.array([len(values) for values in categories]), names, file_source(opened.path))
-    return [wanted[kept[m]] for m in places]
+    return [columns[clusterings[m]] for m in places]
 
 
 def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None, exclude: Any = None) -> "da.Array":
@@ -91,13 +93,12 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
     columns, exclude
         As in `gpuens.io.read_features`.
     """
-    opened = _opened(path, chunk_rows, checks.check_feature_shape)
+    opened = _open(path, chunk_rows, checks.check_feature_shape)
     features = opened.chosen(choose_columns(opened.names, columns, exclude)[0])
-    found: da.Array = _array_of(features) if hasattr(features, "columns") else features
-    return found
+    return _frame_to_array(features) if hasattr(features, "columns") else features
 
 
-def _array_of(frame: Any) -> Any:
+def _frame_to_array(frame: Any) -> Any:
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, "X", column)
     if np.asarray(frame._meta).dtype == object:  # booleans and numbers are mixed, or numbers have a nullable dtype
@@ -114,16 +115,16 @@ class _Opened(NamedTuple):
     names: list[Any]
     head: Callable[[list[int]], Any]  # numbers of columns → their first rows
 
-    def chosen(self, wanted: list[int]) -> Any:
-        """Return the chunks, reduced to the columns ``wanted``."""
+    def chosen(self, columns: list[int]) -> Any:
+        """Return the chunks, reduced to the columns ``columns``."""
         if hasattr(self.chunks, "columns"):
-            names = [self.names[m] for m in wanted]
+            names = [self.names[m] for m in columns]
             check_types(self.path, parquet_header(self.path)[1], names)
             return self.chunks[names]
-        return self.chunks if wanted == list(range(len(self.names))) else self.chunks[:, wanted]
+        return self.chunks if columns == list(range(len(self.names))) else self.chunks[:, columns]
 
 
-def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
+def _open(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
     """Open a file in chunks; ``check`` raises an error if the shape of an array is invalid."""
     with clients.needs_dask():
         import dask.array  # noqa: F401
@@ -132,26 +133,26 @@ def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
     paths.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # the current folder of workers may be different
-    return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
+    return _open_parquet(path) if kind == ".parquet" else _open_array_file(path, kind, chunk_rows, check)
 
 
-def _array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
+def _open_array_file(path: str, kind: str, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
     import dask
 
-    whole = _array(path, kind)
-    check(whole.shape)
-    needed = BYTES_OF_A_CHUNK * -(-whole.shape[0] // chunk_rows) + BYTES_OF_A_NAME * whole.shape[1]
-    what = f"the list of chunks, and of columns, of {path!r}, of shape {whole.shape},"
-    checks.check_memory(needed, devices.memory_budget(), what, "ask for more rows in a chunk")
-    bounds = [*range(0, whole.shape[0], chunk_rows), whole.shape[0]]
-    read = dask.delayed(_rows_of_file, pure=False)
+    array_in_file = _open_array(path, kind)
+    check(array_in_file.shape)
+    needed = BYTES_OF_A_CHUNK * -(-array_in_file.shape[0] // chunk_rows) + BYTES_OF_A_NAME * array_in_file.shape[1]
+    subject = f"the list of chunks, and of columns, of {path!r}, of shape {array_in_file.shape},"
+    checks.check_memory(needed, devices.memory_budget(), subject, "ask for more rows in a chunk")
+    bounds = [*range(0, array_in_file.shape[0], chunk_rows), array_in_file.shape[0]]
+    read = dask.delayed(_read_rows, pure=False)
     chunks = [read(path, kind, start, stop, dask_key_name=graph.new_key("read")) for start, stop in pairwise(bounds)]
-    array = graph.lazy_array(chunks, np.diff(bounds), whole.dtype, whole.shape[1:])
-    names = list(range(whole.shape[1]))
-    return _Opened(path, array, names, lambda columns: _rows_of_file(path, kind, 0, HEAD)[:, columns])
+    array = graph.lazy_array(chunks, np.diff(bounds), array_in_file.dtype, array_in_file.shape[1:])
+    names = list(range(array_in_file.shape[1]))
+    return _Opened(path, array, names, lambda columns: _read_rows(path, kind, 0, HEAD)[:, columns])
 
 
-def _parquet(path: str) -> _Opened:
+def _open_parquet(path: str) -> _Opened:
     with io.needs("dask[dataframe]", ".parquet", "dask,io"), reading(path):
         import dask.dataframe as dd
 
@@ -166,7 +167,7 @@ def _parquet(path: str) -> _Opened:
     return _Opened(path, frame, names, head)
 
 
-def _array(path: str, kind: str) -> Any:
+def _open_array(path: str, kind: str) -> Any:
     """Return the array of an npy or zarr file after reading only its header."""
     if kind == ".zarr":
         return open_zarr(path)
@@ -174,17 +175,16 @@ def _array(path: str, kind: str) -> Any:
         return open_npy(path)
 
 
-def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
-    whole = _array(path, kind)
+def _read_rows(path: str, kind: str, start: int, stop: int) -> np.ndarray:
+    array = _open_array(path, kind)
     with reading(path):  # a chunk of a zarr file may be damaged
-        return checked_texts(np.array(whole[start:stop]))
+        return checked_texts(np.array(array[start:stop]))
 
 
 def on_gpus(labels: Any) -> "da.Array":
     """Return a Dask array of CuPy chunks; each chunk moves to the GPU of its worker."""
     like = np.empty((0, 0), dtype=labels.dtype)
-    moved: da.Array = labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=like)
-    return moved
+    return labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=like)
 
 
 def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
@@ -197,24 +197,24 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     labels = graph.as_declared(labels, "labels", client)
     kind = paths.file_kind(path, OUTPUTS)
     if kind not in (".npy", ".zarr"):
-        whole = devices.to_host(waiting.results([labels], client, "labels of objects")[0])
-        io.write_labels(path, whole)
-        return np.bincount(whole)
+        host_labels = devices.to_host(waiting.results([labels], client, "labels of objects")[0])
+        io.write_labels(path, host_labels)
+        return np.bincount(host_labels)
     counts = np.zeros(0, dtype=np.int64)
     start = 0
-    with _npy(path, labels) if kind == ".npy" else _zarr(path, labels) as write:
-        for chunk in _in_order(labels, client):
+    with _npy_writer(path, labels) if kind == ".npy" else _zarr_writer(path, labels) as write:
+        for chunk in _iterate_chunks(labels, client):
             host = devices.to_host(chunk)
             write(start, host)
             start += len(host)
-            found = np.bincount(host, minlength=len(counts))
-            found[: len(counts)] += counts
-            counts = found
+            new_counts = np.bincount(host, minlength=len(counts))
+            new_counts[: len(counts)] += counts
+            counts = new_counts
     return counts
 
 
 @contextmanager
-def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+def _npy_writer(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
     with replacing(path) as file:
         header = {"descr": np.lib.format.dtype_to_descr(labels.dtype), "fortran_order": False, "shape": labels.shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -222,32 +222,36 @@ def _npy(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
 
 
 @contextmanager
-def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
+def _zarr_writer(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
     with io.needs("zarr", ".zarr"):
         import zarr
 
     with replacing_zarr(path) as folder:
-        made = zarr.open_array(folder, mode="w", shape=labels.shape, dtype=labels.dtype, chunks=(labels.chunksize[0],))
+        array = zarr.open_array(folder, mode="w", shape=labels.shape, dtype=labels.dtype, chunks=(labels.chunksize[0],))
 
         def write(start: int, chunk: np.ndarray) -> None:
-            made[start : start + len(chunk)] = chunk
+            array[start : start + len(chunk)] = chunk
 
         yield write
 
 
-def _in_order(labels: Any, client: Any) -> Iterator[Any]:
+def _iterate_chunks(labels: Any, client: Any) -> Iterator[Any]:
     """Yield the chunks of an array in order, while a few further chunks are computed."""
     import dask
 
-    what = "labels of objects"
+    subject = "labels of objects"
     blocks = deque(graph.split_chunks(labels, client))
     ahead = 1 if client is None else 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way: deque[Any] = deque()
-    with failures.explained(what), progress.bar(len(blocks), what) as bar:
+    with failures.explained(subject), progress.bar(len(blocks), subject) as bar:
         while blocks or under_way:
             while blocks and len(under_way) < ahead:
                 block = blocks.popleft()
                 under_way.append(block if client is None else client.compute(block))
             first = under_way.popleft()
-            yield dask.compute(first, scheduler="threads")[0] if client is None else waiting.result(first, client, what)
+            yield (
+                dask.compute(first, scheduler="threads")[0]
+                if client is None
+                else waiting.result(first, client, subject)
+            )
             bar.update(1)

@@ -117,16 +117,16 @@ def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce:
 def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows) -> Any:
     """Learn on the GPU of a worker, where other processes may use nearly all of the memory."""
     distinct = worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts)
-    for left in reversed(range(ATTEMPTS)):
-        given = chunks.somewhere(distinct)
-        task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
+    for attempts_left in reversed(range(ATTEMPTS)):
+        sent = chunks.somewhere(distinct)
+        task = chunks.task(worker.learn, clone(estimator), parts, sent, chunks.bare(), phase="fit")
         try:
-            ((learned, said),) = chunks.compute([task], "fit")
+            ((learned, warnings),) = chunks.compute([task], "fit")
             break
         except ConnectionError:  # also if the worker died that was sent the rows, which no other worker has
-            if given.status != "cancelled" or not left:
+            if sent.status != "cancelled" or not attempts_left:
                 raise
-    for sentence in said:
+    for sentence in warnings:
         checks.warn(sentence)
     return learned
 
@@ -151,7 +151,7 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     estimator.take_fit(fit, rows.ensemble)
 
 
-def joint_rows(labels: Any, more: Any, client: Any = None) -> tuple[Rows, np.ndarray, np.ndarray]:
+def joint_rows(labels: Any, clustering: Any, client: Any = None) -> tuple[Rows, np.ndarray, np.ndarray]:
     """Return the distinct label rows of the clusterings of two Dask arrays, of n and of one clusterings, in chunks.
 
     The result is the rows (G, n), the numbers of their cluster in the further clustering (G,), and their numbers of
@@ -160,7 +160,7 @@ def joint_rows(labels: Any, more: Any, client: Any = None) -> tuple[Rows, np.nda
     import dask.array as da
 
     with checks.recorded():  # the caller has seen the warnings about the clusterings
-        joint = Chunks(da.concatenate([labels, more], axis=1), client).groups
+        joint = Chunks(da.concatenate([labels, clustering], axis=1), client).groups
     codes, categories, names = joint.ensemble.codes, joint.ensemble.categories, joint.ensemble.names
     rows = Ensemble.of_codes(codes[:, :-1], categories[:-1], names[:-1])
     return Rows.of(rows, joint.counts, "cpu"), codes[:, -1].astype(np.int64), joint.counts

@@ -43,8 +43,7 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
 
 def whole_rows(array: Any) -> "da.Array":
     """Return an array (N, d) with the chunks changed such that each has whole rows and none is empty."""
-    found: da.Array = array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
-    return found
+    return array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
 
 
 def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[Any]:
@@ -67,7 +66,7 @@ def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
     ``starts`` are the numbers of the first row of each chunk, followed by the number of all rows.
     """
     of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
-    return [some - start for some, start in zip(of_chunks, starts[:-1], strict=True)]
+    return [chunk_rows - start for chunk_rows, start in zip(of_chunks, starts[:-1], strict=True)]
 
 
 def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
@@ -83,13 +82,16 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     if not any(np.isnan(size) for sizes in declared.chunks for size in sizes):
         return declared
     axes = range(declared.ndim)
-    shapes = [dask.delayed(_shape, pure=False)(chunk) for chunk in chunks_of(declared)]
+    shapes = [dask.delayed(_shape_of_chunk, pure=False)(chunk) for chunk in chunks_of(declared)]
     grid = np.reshape(waiting.results(shapes, client, name), (*declared.numblocks, declared.ndim))
-    chunks = [grid[..., axis].max(axis=tuple(other for other in axes if other != axis)).tolist() for axis in axes]
+    chunks = [
+        grid[..., axis].max(axis=tuple(another_axis for another_axis in axes if another_axis != axis)).tolist()
+        for axis in axes
+    ]
     return da.Array(declared.dask, declared.name, tuple(map(tuple, chunks)), meta=declared._meta)
 
 
-def _shape(chunk: Any) -> tuple[int, ...]:
+def _shape_of_chunk(chunk: Any) -> tuple[int, ...]:
     return np.shape(computed(chunk))
 
 
@@ -116,8 +118,7 @@ def chunks_of(array: Any) -> list[Any]:
     from dask.optimization import cull
 
     if any(type(value).__name__ == "Future" for value in dict(array.__dask_graph__()).values()):
-        blocks: list[Any] = array.to_delayed(optimize_graph=False).ravel().tolist()
-        return blocks
+        return array.to_delayed(optimize_graph=False).ravel().tolist()
     (array,) = dask.optimize(array)
     graph = dict(array.__dask_graph__())
     return [Lineage(cull(graph, key)[0], key) for key in flatten(array.__dask_keys__())]
@@ -128,22 +129,22 @@ def places_of(chunks: list[Any], client: Any) -> list[list[str]]:
     futures = [] if client is None else list(_futures_behind(chunks))
     if not any(futures):
         return [[] for _ in chunks]
-    who = client.who_has([future for of_chunk in futures for future in of_chunk])
-    held = [[set(who[future.key]) for future in of_chunk] for of_chunk in futures]
-    return [sorted(set.intersection(*sets)) if sets else [] for sets in held]
+    holders = client.who_has([future for of_chunk in futures for future in of_chunk])
+    holders_of_chunks = [[set(holders[future.key]) for future in of_chunk] for of_chunk in futures]
+    return [sorted(set.intersection(*sets)) if sets else [] for sets in holders_of_chunks]
 
 
 def _futures_behind(chunks: list[Any]) -> Iterator[list[Any]]:
     """Yield the results on workers from which each chunk is computed."""
     from dask.optimization import cull
 
-    whole, tasks = None, {}
+    shared_graph, tasks = None, {}
     for chunk in chunks:
         if isinstance(chunk, Lineage):
             yield []
             continue
-        if chunk.dask is not whole:  # all chunks of an array have one graph
-            whole, tasks = chunk.dask, dict(chunk.dask)
+        if chunk.dask is not shared_graph:  # all chunks of an array have one graph
+            shared_graph, tasks = chunk.dask, dict(chunk.dask)
         yield [value for value in cull(tasks, chunk.key)[0].values() if type(value).__name__ == "Future"]
 
 
@@ -189,17 +190,16 @@ def lazy_array(
     from dask.highlevelgraph import HighLevelGraph
 
     name, zeros = new_key("array"), (0,) * len(width)
-    graph: dict[Any, Any] = {(name, i, *zeros): (_same, chunk.key) for i, chunk in enumerate(delayed)}
+    graph: dict[Any, Any] = {(name, i, *zeros): (_identity, chunk.key) for i, chunk in enumerate(delayed)}
     layers = HighLevelGraph.from_collections(name, graph, dependencies=delayed)
     chunks = tuple(int(n) for n in sizes), *((n,) for n in width)
     kind: Any = da.Array
     if placed:
         from gpuens.distributed.placed import Placed as kind
-    found: da.Array = kind(layers, name, chunks, dtype=dtype)
-    return found
+    return kind(layers, name, chunks, dtype=dtype)
 
 
-def _same(chunk: Any) -> Any:
+def _identity(chunk: Any) -> Any:
     return chunk
 
 

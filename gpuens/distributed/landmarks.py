@@ -42,29 +42,29 @@ class ChunkedPoints(Tasks):
         self.blocks = graph.blocks_of(X)
         self.coordinates = Coordinates.of(self.each, *X.shape)
 
-    def each(self, function: Callable[..., Any], *given: Any) -> list[Any]:
-        """Return the results of ``function(features, *given)`` for every chunk."""
-        given = tuple(map(self.everywhere, given))
-        return self.compute(self.over(self.blocks, _of_features, function, *given, phase="features"), "features")
+    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Return the results of ``function(features, *args)`` for every chunk."""
+        args = tuple(map(self.everywhere, args))
+        return self.compute(self.over(self.blocks, _apply_to_features, function, *args, phase="features"), "features")
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the points (n, d), float32, of the objects ``rows``, whose numbers ascend."""
-        return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
+        return self.gathered(self.blocks, _take_points, rows, self.everywhere(self.coordinates))
 
-    def over(self, pieces: list[Any], function: Callable[..., Any], *given: Any, phase: str) -> list[Any]:
-        """Return a task ``function(piece, *given)`` for the piece of each chunk."""
-        return [self.task(function, piece, *given, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
+    def over(self, pieces: list[Any], function: Callable[..., Any], *args: Any, phase: str) -> list[Any]:
+        """Return a task ``function(piece, *args)`` for the piece of each chunk."""
+        return [self.task(function, piece, *args, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
 
-    def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *given: Any) -> np.ndarray:
-        """Call ``function(piece, rows of the piece, *given)`` for each piece, and return the joined results.
+    def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *args: Any) -> np.ndarray:
+        """Call ``function(piece, rows of the piece, *args)`` for each piece, and return the joined results.
 
         ``rows`` are the numbers of objects of all pieces, in ascending order.
         """
         of_chunks = graph.rows_of_chunks(rows, self.starts)
         tasks = [
-            self.task(function, piece, some, *given, phase="drawn", chunk=i)
-            for i, (piece, some) in enumerate(zip(pieces, of_chunks, strict=True))
-            if len(some)
+            self.task(function, piece, piece_rows, *args, phase="drawn", chunk=i)
+            for i, (piece, piece_rows) in enumerate(zip(pieces, of_chunks, strict=True))
+            if len(piece_rows)
         ]
         return np.concatenate(self.compute(tasks, "drawn objects"))
 
@@ -81,53 +81,51 @@ class ChunkedObjects:
 
     def __init__(self, points: ChunkedPoints, landmarks: Landmarks, n_neighbors: int) -> None:
         self.points, self.n_objects, self._n_landmarks = points, points.shape[0], len(landmarks.points)
-        given = points.everywhere(points.coordinates), points.everywhere(landmarks)
-        tasks = points.over(points.blocks, _graph_of, *given, n_neighbors, points.on, phase="graph")
+        shared = points.everywhere(points.coordinates), points.everywhere(landmarks)
+        tasks = points.over(points.blocks, _build_graph, *shared, n_neighbors, points.on, phase="graph")
         self._pieces = points.persist(tasks, "graphs of chunks")
-        sums = points.compute(points.over(self._pieces, _distances, phase="distances"), "distances")
+        sums = points.compute(points.over(self._pieces, _sum_distances, phase="distances"), "distances")
         total, n_edges = np.sum(sums, axis=0)
         self._sigma = float(total / n_edges)
         self._labels: list[Any] = [None] * len(self._pieces)
 
     def products(self) -> np.ndarray:
-        parts = self.points.over(self._pieces, _products, self._sigma, phase="products")
-        products: np.ndarray = self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
-        return products
+        parts = self.points.over(self._pieces, _compute_products, self._sigma, phase="products")
+        return self.points.compute([self.points.tree(parts, worker.add, "products")], "products")[0]
 
     def embed(self, table: np.ndarray) -> None:
         self._table = LandmarkTable.of(table)
-        given = self._sigma, self.points.everywhere(self._table)
-        tasks = self.points.over(self._pieces, _with_shares, *given, phase="shares")
+        shared = self._sigma, self.points.everywhere(self._table)
+        tasks = self.points.over(self._pieces, _add_shares, *shared, phase="shares")
         self._pieces = self.points.persist(tasks, "shares of chunks")
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        return self.points.gathered(self._pieces, _embedded, rows, self.points.everywhere(self._table.rows))
+        return self.points.gathered(self._pieces, _embed_objects, rows, self.points.everywhere(self._table.rows))
 
     def sums_of(self, centers: np.ndarray) -> tuple[Any, Any] | None:
         towards, lift = map(self.points.everywhere, self._table.towards(centers))
-        found = [
-            self.points.task(_labelled, own, before, towards, lift, phase="labels", chunk=i)
-            for i, (own, before) in enumerate(zip(self._pieces, self._labels, strict=True))
+        labelled = [
+            self.points.task(_label_objects, piece, labels_before, towards, lift, phase="labels", chunk=i)
+            for i, (piece, labels_before) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
-        found = self.points.persist(found, "labels of chunks")
-        self._labels, sums = (self.points.over(found, itemgetter(i), phase="labels") for i in (0, 1))
-        shares, sizes, changed = self.points.compute([self.points.tree(sums, _added, "sums")], "sums")[0]
+        labelled = self.points.persist(labelled, "labels of chunks")
+        self._labels, sums = (self.points.over(labelled, itemgetter(i), phase="labels") for i in (0, 1))
+        shares, sizes, changed = self.points.compute([self.points.tree(sums, _add_sums, "sums")], "sums")[0]
         return (shares @ self._table.rows, sizes[:, None]) if changed else None
 
     def sizes(self) -> np.ndarray:
-        parts = self.points.over(self._pieces, _sizes, self._n_landmarks, phase="sizes")
-        sizes: np.ndarray = self.points.compute([self.points.tree(parts, worker.add, "sizes")], "sizes")[0]
-        return sizes
+        parts = self.points.over(self._pieces, _count_nearest, self._n_landmarks, phase="sizes")
+        return self.points.compute([self.points.tree(parts, worker.add, "sizes")], "sizes")[0]
 
     def follow(self, labels: np.ndarray) -> None:
-        given = self.points.everywhere(labels)
-        self._labels = self.points.over(self._pieces, _of_nearest, given, phase="labels")
+        shared = self.points.everywhere(labels)
+        self._labels = self.points.over(self._pieces, _labels_of_nearest, shared, phase="labels")
 
     def labels_as(self, dtype: Any) -> list[Any]:
         """Return the labels of each chunk, which stay on the worker that has the features of the chunk."""
         tasks = [
-            self.points.task(_column, own, labels, dtype, phase="labels", chunk=i)
-            for i, (own, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
+            self.points.task(_to_column, piece, labels, dtype, phase="labels", chunk=i)
+            for i, (piece, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
         ]
         return self.points.persist(tasks, "labels of chunks")
 
@@ -135,7 +133,7 @@ class ChunkedObjects:
 def label(
     points: ChunkedPoints,
     tasks: list[LandmarkTask],
-    about: dict[str, Any],
+    description: dict[str, Any],
     dtype: Any,
     *,
     progress: bool | str,
@@ -145,13 +143,13 @@ def label(
     """Return the labels of all clusterings; those of one clustering are a list of chunks that stay on the workers."""
     folder = None
     if resume is not None:
-        folder = Checkpoint(resume, {**about, "data": digest(np.array(points.each(digest)))})
+        folder = Checkpoint(resume, {**description, "data": digest(np.array(points.each(digest)))})
     columns = []
-    with progress_bars.bar(sum(task.n_clusterings for task in tasks), "landmark clusterings", show=progress) as shown:
+    with progress_bars.bar(sum(task.n_clusterings for task in tasks), "landmark clusterings", show=progress) as bar:
         for i, task in enumerate(tasks):
             find = partial(clustered, points, ChunkedObjects, task, dtype, **settings)
-            columns += find() if folder is None else _kept(points, folder, f"landmarks_{i}", find)
-            shown.update(task.n_clusterings)
+            columns += find() if folder is None else _load_or_find(points, folder, f"landmarks_{i}", find)
+            bar.update(task.n_clusterings)
     return columns
 
 
@@ -159,18 +157,19 @@ def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
     """Join the labels of clusterings to a Dask array that has the same chunks of rows as the features."""
     # futures are separate arguments, because Dask 2025.4 does not replace futures inside a list by their results
     of_chunks = [
-        points.task(_stacked, *own, phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
+        points.task(_stack_columns, *chunk_labels, phase="labels", chunk=i)
+        for i, chunk_labels in enumerate(zip(*columns, strict=True))
     ]
     return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(columns),))
 
 
-def _kept(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
+def _load_or_find(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
     """Return the labels of each clustering in chunks; if the folder does not contain them, call ``find``."""
 
-    def found() -> dict[str, np.ndarray]:
+    def labels_part() -> dict[str, np.ndarray]:
         return {"labels": np.stack([np.concatenate(points.compute(column, "labels")) for column in find()])}
 
-    return [points.placed(column) for column in folder.part(name, found)["labels"]]
+    return [points.placed(column) for column in folder.part(name, labels_part)["labels"]]
 
 
 # --- tasks of a chunk -------------------------------------------------------------------------------------------------
@@ -183,47 +182,46 @@ class Piece(NamedTuple):
     kind: str
 
 
-def _of_features(block: Any, function: Callable[..., Any], *given: Any) -> Any:
-    return function(as_features(block, devices.kind_of(block), part=True), *given)
+def _apply_to_features(block: Any, function: Callable[..., Any], *args: Any) -> Any:
+    return function(as_features(block, devices.kind_of(block), part=True), *args)
 
 
-def _points_at(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
+def _take_points(block: Any, rows: np.ndarray, coordinates: Coordinates) -> np.ndarray:
     kind = devices.kind_of(block)
-    some = as_features(block[devices.move(rows, kind)], kind, part=True)
-    found: np.ndarray = devices.to_host(Points(some, coordinates, kind).at(np.arange(len(rows))))
-    return found
+    features = as_features(block[devices.move(rows, kind)], kind, part=True)
+    return devices.to_host(Points(features, coordinates, kind).at(np.arange(len(rows))))
 
 
-def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
+def _build_graph(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neighbors: int, device: str) -> Piece:
     kind = devices.kind_of(block)
     device = devices.resolve(device, kind)
     X = as_features(block, kind if device == "cuda" else "cpu", part=True)
     return Piece(graph_of(Points(X, coordinates, device), landmarks, n_neighbors), kind)
 
 
-def _distances(piece: Piece) -> tuple[float, int]:
+def _sum_distances(piece: Piece) -> tuple[float, int]:
     """Return the sum and the number of the distances from the objects of a piece to landmarks."""
     graph = piece.objects
     return graph.sigma * graph.ids.size, graph.ids.size
 
 
-def _products(piece: Piece, sigma: float) -> np.ndarray:
+def _compute_products(piece: Piece, sigma: float) -> np.ndarray:
     return devices.to_host(Tied(replace(piece.objects, sigma=sigma)).products())
 
 
-def _with_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
+def _add_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
     """Return the piece with the shares of its objects; σ is the mean distance over all chunks."""
     graph = piece.objects
     graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
     return piece._replace(objects=ObjectShares.of(graph, table.on(graph.device)))
 
 
-def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _embed_objects(piece: Piece, objects: np.ndarray, rows: np.ndarray) -> np.ndarray:
     shares = piece.objects
-    return devices.to_host(shares.at(chosen, devices.namespace(shares.device).asarray(rows)))
+    return devices.to_host(shares.at(objects, devices.namespace(shares.device).asarray(rows)))
 
 
-def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+def _label_objects(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
     """Label the objects of a piece; return the labels, and a tuple of sums of shares, sizes and number of changes."""
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
@@ -231,21 +229,21 @@ def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) 
     return labels, (devices.to_host(sums), devices.to_host(sizes), int(changed))
 
 
-def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _add_sums(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(worker.add(list(of_all)) for of_all in zip(*parts, strict=True))
 
 
-def _sizes(piece: Piece, n_landmarks: int) -> np.ndarray:
+def _count_nearest(piece: Piece, n_landmarks: int) -> np.ndarray:
     return devices.to_host(nearest_counts(piece.objects.ids, n_landmarks))
 
 
-def _of_nearest(piece: Piece, labels: np.ndarray) -> Any:
+def _labels_of_nearest(piece: Piece, labels: np.ndarray) -> Any:
     return labels_of_nearest(piece.objects.ids, labels)
 
 
-def _column(piece: Piece, labels: Any, dtype: Any) -> Any:
+def _to_column(piece: Piece, labels: Any, dtype: Any) -> Any:
     return devices.move(labels.astype(dtype), piece.kind)
 
 
-def _stacked(*columns: Any) -> Any:
+def _stack_columns(*columns: Any) -> Any:
     return devices.namespace(devices.kind_of(columns[0])).stack(columns, axis=1)

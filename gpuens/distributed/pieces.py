@@ -23,7 +23,7 @@ class ChunkPieces(Rows):
         self._pieces, chunks.pieces = chunks.pieces, []  # they are needed only as long as these rows
         if device == "cuda":
             places = zip(self._pieces, chunks.places, strict=True)
-            moved = [chunks.task(worker.on_gpu, piece, phase="pieces", at=at) for piece, at in places]
+            moved = [chunks.task(worker.on_gpu, piece, phase="pieces", workers=workers) for piece, workers in places]
             self._pieces = chunks.persist(moved, "pieces")
 
     @property
@@ -38,22 +38,31 @@ class ChunkPieces(Rows):
     def objects_of_pieces(self) -> Sequence[int]:
         return self._objects
 
-    def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        return self.chunks.compute(self._tasks(function, given, own), _phase(function))
+    def each(self, function: Callable[..., Any], *args: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        return self.chunks.compute(self._tasks(function, args, own), _phase(function))
 
-    def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
-        parts = self._tasks(function, given, None)
-        total: Summed = self.chunks.compute([self.chunks.tree(parts, worker.add, "sum")], _phase(function))[0]
-        return total
+    def sum(self, function: Callable[..., Summed], *args: Any) -> Summed:
+        parts = self._tasks(function, args, None)
+        return self.chunks.compute([self.chunks.tree(parts, worker.add, "sum")], _phase(function))[0]
 
-    def _tasks(self, function: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None) -> list[Any]:
-        given = tuple(self.chunks.everywhere(value) for value in given)
-        of_pieces = [()] * len(self._pieces) if own is None else [(value,) for value in own]
+    def _tasks(
+        self, function: Callable[..., Any], args: tuple[Any, ...], piece_args: Sequence[Any] | None
+    ) -> list[Any]:
+        args = tuple(self.chunks.everywhere(value) for value in args)
+        of_pieces = [()] * len(self._pieces) if piece_args is None else [(value,) for value in piece_args]
         return [
             self.chunks.task(
-                worker.apply_to_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums", at=at
+                worker.apply_to_piece,
+                function,
+                self._on,
+                piece,
+                self._bare,
+                *own_args,
+                *args,
+                phase="sums",
+                workers=workers,
             )
-            for piece, mine, at in zip(self._pieces, of_pieces, self.chunks.places, strict=True)
+            for piece, own_args, workers in zip(self._pieces, of_pieces, self.chunks.places, strict=True)
         ]
 
 

@@ -67,10 +67,10 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     largest = int(np.argmax(sizes))
     import dask
 
-    pilot = dask.delayed(_growth, pure=False)(graph.chunks_of(labels)[largest])
-    (found,) = waiting.results([pilot], client, "labels")
-    power = min(1.0, max(0.0, np.log2(max(found.n_groups, 1) / max(found.n_groups_of_half, 1))))
-    expected = min(n_objects, int(np.ceil(found.n_groups * (n_objects / found.n_objects) ** power)))
+    pilot = dask.delayed(_count_pilot, pure=False)(graph.chunks_of(labels)[largest])
+    (pilot_counts,) = waiting.results([pilot], client, "labels")
+    power = min(1.0, max(0.0, np.log2(max(pilot_counts.n_groups, 1) / max(pilot_counts.n_groups_of_half, 1))))
+    expected = min(n_objects, int(np.ceil(pilot_counts.n_groups * (n_objects / pilot_counts.n_objects) ** power)))
     needed = expected * (4 * n_clusterings + 52)
     in_pieces = False
     each_pair, suggestion, budget = 0, None, devices.memory_budget()
@@ -82,18 +82,18 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
         if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"
-    at_once = sizes[largest] if found.room is None else found.room // found.bytes_beside_labels
+    at_once = sizes[largest] if pilot_counts.room is None else pilot_counts.room // pilot_counts.bytes_beside_labels
     return Plan(
         n_objects,
         n_clusterings,
         len(sizes),
-        found.n_objects,
-        found.n_groups,
+        pilot_counts.n_objects,
+        pilot_counts.n_groups,
         expected,
         needed,
         suggestion,
         in_pieces,
-        0 if found.room is None else found.bytes_of_object * sizes[largest],
+        0 if pilot_counts.room is None else pilot_counts.bytes_of_object * sizes[largest],
         at_once if at_once < sizes[largest] else None,
     )
 
@@ -121,24 +121,24 @@ class Pilot(NamedTuple):
     room: int | None = None  # bytes of GPU memory that are left, or None if the chunk is in host memory
 
 
-def _growth(chunk: Any) -> Pilot:
+def _count_pilot(chunk: Any) -> Pilot:
     """Return the numbers of distinct rows in a chunk and in its first half.
 
     If the work on a chunk does not fit the GPU, only so many of its first objects are counted.
     """
     block = devices.within_memory(lambda: graph.computed(chunk), "a chunk", "work on smaller chunks")
     if devices.kind_of(block) != "cuda":
-        return Pilot(len(block), *_groups_of(block))
+        return Pilot(len(block), *_count_groups(block))
     room = devices.memory_budget("cuda")
     ensemble = worker.encoded(block[:HEAD_OF_CHUNK])
     n_words = int(words_of(np.diff(ensemble.offsets) + 1)[-1]) + 1
     of_labels = block.shape[1] * block.dtype.itemsize
-    each = bytes_on_gpu(1, block.shape[1], n_words, block.dtype.itemsize, ensemble.codes_on("cuda").itemsize)
+    object_bytes = bytes_on_gpu(1, block.shape[1], n_words, block.dtype.itemsize, ensemble.codes_on("cuda").itemsize)
     del ensemble
-    some = block[: max(1, room // (each - of_labels))]
-    return Pilot(len(some), *_groups_of(some), each, each - of_labels, room)
+    objects = block[: max(1, room // (object_bytes - of_labels))]
+    return Pilot(len(objects), *_count_groups(objects), object_bytes, object_bytes - of_labels, room)
 
 
-def _groups_of(block: Any) -> tuple[int, int]:
+def _count_groups(block: Any) -> tuple[int, int]:
     half = block[: max(1, len(block) // 2)]
     return len(worker.own_groups(block).counts), len(worker.own_groups(half).counts)

@@ -32,12 +32,10 @@ class ChunkedReduction(Reduction):
 
     @property
     def counts_of_distinct(self) -> np.ndarray:  # in the base class, a field
-        counts: np.ndarray = self.chunks.groups.counts
-        return counts
+        return self.chunks.groups.counts
 
     def _first_objects(self, labels: devices.Array, n_clusters: int) -> np.ndarray:
-        first: np.ndarray = self.chunks.tally(self.look_up(labels), n_clusters)[1]
-        return first
+        return self.chunks.tally(self.look_up(labels), n_clusters)[1]
 
     def look_up(self, values: Any) -> devices.Array:
         values = devices.to_host(values)
@@ -69,8 +67,8 @@ class ScatteredReduction(Reduction):
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         like = function(self.rows)
-        given = graph.embed(function), graph.embed(self.chunks.bare()), self.device
-        return self.chunks.of_chunks(worker.apply_to_objects, *given, dtype=like.dtype, width=like.shape[1:])
+        args = graph.embed(function), graph.embed(self.chunks.bare()), self.device
+        return self.chunks.map_objects(worker.apply_to_objects, *args, dtype=like.dtype, width=like.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,8 @@ class SampledChunks(Reduction):
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         return self._of_rows(function(self.rows), function)
 
-    def _of_rows(self, values: np.ndarray, others: Any) -> Any:
+    def _of_rows(self, values: np.ndarray, rule: Any) -> Any:
         numbering = self.chunks.bare()
-        known = Ensemble.of_codes(self.rows.ensemble.codes, numbering.categories, numbering.names)
-        given = graph.embed(worker.Sampled(known, values, others, self.device))
-        return self.chunks.of_chunks(worker.values_by_sample, given, dtype=values.dtype, width=values.shape[1:])
+        sampled = Ensemble.of_codes(self.rows.ensemble.codes, numbering.categories, numbering.names)
+        args = graph.embed(worker.Sampled(sampled, values, rule, self.device))
+        return self.chunks.map_objects(worker.values_by_sample, args, dtype=values.dtype, width=values.shape[1:])

@@ -11,29 +11,28 @@ from gpuens.runtime import checks, progress
 PATIENCE = 10  # number of seconds to wait while all workers are idle and at least one worker is paused
 
 
-def results(tasks: list[Any], client: Any, what: str) -> list[Any]:
+def results(tasks: list[Any], client: Any, subject: str) -> list[Any]:
     """Compute tasks or arrays, and return their results in this process."""
     import dask
 
     client = clients.active(client)
-    with failures.explained(what):
+    with failures.explained(subject):
         if client is None:
             return list(dask.compute(*tasks, scheduler="threads"))
         futures = client.compute(tasks)
-        wait(futures, client, what)
-        gathered: list[Any] = client.gather(futures)
-        return gathered
+        wait(futures, client, subject)
+        return client.gather(futures)
 
 
-def result(future: Any, client: Any, what: str) -> Any:
-    for done in _as_done([future], client, what):
-        return done.result()
+def result(future: Any, client: Any, subject: str) -> Any:
+    for finished in _iterate_finished([future], client, subject):
+        return finished.result()
 
 
-def wait(futures: list[Any], client: Any, what: str) -> None:
+def wait(futures: list[Any], client: Any, subject: str) -> None:
     """Wait until all futures are done; if a future fails, raise its error."""
-    with progress.bar(len(futures), what) as bar:
-        for future in _as_done(futures, client, what):
+    with progress.bar(len(futures), subject) as bar:
+        for future in _iterate_finished(futures, client, subject):
             if future.status == "error":
                 error = future.exception()
                 client.cancel(futures)
@@ -41,7 +40,7 @@ def wait(futures: list[Any], client: Any, what: str) -> None:
             bar.update(1)
 
 
-def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
+def _iterate_finished(futures: list[Any], client: Any, subject: str) -> Iterator[Any]:
     """Yield each future when it is done; raise an error if all workers have stopped because their memory is full."""
     from distributed import as_completed
 
@@ -61,9 +60,9 @@ def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
         looks = 0 if idle is None else looks + 1
         if looks == 5 and idle:
             client.cancel(futures)
-            raise failures.memory_full(idle, what)
+            raise failures.memory_full(idle, subject)
         if looks == 5:
-            checks.warn(f"the Dask scheduler has no workers; the {what} wait for one.")
+            checks.warn(f"the Dask scheduler has no workers; the {subject} wait for one.")
 
 
 def persist_values(values: list[Any], client: Any) -> list[Any]:
@@ -74,22 +73,21 @@ def persist_values(values: list[Any], client: Any) -> list[Any]:
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": sys.maxsize}):
-        found: list[Any] = client.persist(values)
-        return found
+        return client.persist(values)
 
 
-def send(value: Any, client: Any, what: str, to_all: bool = True) -> Any:
+def send(value: Any, client: Any, subject: str, to_all: bool = True) -> Any:
     """Send a value to every worker or to one worker, and return its future."""
-    with failures.explained(what):
+    with failures.explained(subject):
         try:
             return client.scatter([value], broadcast=to_all, hash=False)[0]
         except TimeoutError:
             idle = failures.idle_workers(client)
             raise (
-                failures.memory_full(idle, what)
+                failures.memory_full(idle, subject)
                 if idle
                 else ConnectionError(
-                    f"no worker of the Dask cluster accepts the data for the {what}; check that the workers are "
+                    f"no worker of the Dask cluster accepts the data for the {subject}; check that the workers are "
                     "running."
                 )
             ) from None

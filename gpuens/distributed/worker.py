@@ -52,7 +52,7 @@ class Sampled(NamedTuple):
 
     ensemble: Ensemble
     values: np.ndarray
-    others: Callable[[Rows], np.ndarray]
+    rule: Callable[[Rows], np.ndarray]
     device: str
 
 
@@ -73,7 +73,7 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
     refuse_draws(devices.native(block).T, OF_CHUNKS)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    copies, unit = (None, 1) if weights is None else _whole(weights, ensemble)
+    copies, unit = (None, 1) if weights is None else _integer_counts(weights, ensemble)
     groups = core_groups(Rows(ensemble, copies))
     n_objects = groups.counts
     if weights is not None:
@@ -81,9 +81,9 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind, unit)
 
 
-def _whole(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
-    counts, given = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
-    if (unit := integer_unit(given)) is None:
+def _integer_counts(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
+    counts, weight_unit = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
+    if (unit := integer_unit(weight_unit)) is None:
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."
@@ -132,15 +132,15 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
         return parts[0]
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
     try:
-        groups = core_groups(_rows_of(codes, counts, numbering, device))
+        groups = core_groups(_to_rows(codes, counts, numbering, device))
     except MemoryError:  # includes CuPy's error; then rows are merged in host memory, which is larger
         if device == "cpu":
             raise
-        groups = core_groups(_rows_of(codes, counts, numbering))
+        groups = core_groups(_to_rows(codes, counts, numbering))
     return Distinct(groups.ensemble.codes, groups.counts)
 
 
-def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
+def _to_rows(codes: Any, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
     """Return codes as `Rows` in the numbering that all chunks share; if ``counts`` is None, each row counts once."""
     codes = devices.namespace(devices.kind_of(codes)).asfortranarray(codes)
     ensemble = Ensemble.of_codes(codes, numbering.categories, numbering.names)
@@ -149,35 +149,35 @@ def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str 
     return Rows.of(ensemble, counts, devices.resolve(device, "cpu"))
 
 
-def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
+def _distinct_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
     """Return the distinct rows of a chunk in the shared numbering, and the reduction that expands values of them."""
-    own = own_groups(block)
-    return renumber_codes(own.rows.codes, dtype, tables), own
+    groups = own_groups(block)
+    return renumber_codes(groups.rows.codes, dtype, tables), groups
 
 
-def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
+def _find_places(rows: Any, groups: np.ndarray) -> np.ndarray:
     """Find the positions of distinct rows among groups on the device of the rows; return them in host memory."""
     kind = devices.kind_of(rows)
     return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
 
 
-def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """Return the rows of the ``chosen`` objects of a chunk, in host memory."""
+def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], objects: np.ndarray) -> np.ndarray:
+    """Return the rows of the ``objects`` objects of a chunk, in host memory."""
     ensemble = encoded(block)
     xp = devices.namespace(ensemble.device_kind)
-    codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
+    codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(objects)]
     return devices.to_host(renumber_codes(codes, dtype, tables))
 
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row; if the row is not in the sample, compute its value by a function."""
-    rows, own = _distinct(block, dtype, tables)
-    places = _found(rows, sampled.ensemble.codes)
-    found, other = sampled.values[places], np.flatnonzero(places < 0)
-    if len(other):
-        rest = devices.to_host(rows)[other]
-        found[other] = sampled.others(_rows_of(rest, None, sampled.ensemble, sampled.device))
-    return own.look_up(found)
+    rows, groups = _distinct_rows(block, dtype, tables)
+    places = _find_places(rows, sampled.ensemble.codes)
+    values, unsampled = sampled.values[places], np.flatnonzero(places < 0)
+    if len(unsampled):
+        unsampled_rows = devices.to_host(rows)[unsampled]
+        values[unsampled] = sampled.rule(_to_rows(unsampled_rows, None, sampled.ensemble, sampled.device))
+    return groups.look_up(values)
 
 
 def apply_to_objects(
@@ -189,16 +189,14 @@ def apply_to_objects(
     device: str,
 ) -> Any:
     """Apply a function to the distinct rows of a chunk, and return the value of each object's row."""
-    rows, own = _distinct(block, dtype, tables)
-    return own.look_up(function(_rows_of(rows, None, numbering, device)))
+    rows, groups = _distinct_rows(block, dtype, tables)
+    return groups.look_up(function(_to_rows(rows, None, numbering, device)))
 
 
-def apply_to_piece(
-    function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *given: Any
-) -> Any:
+def apply_to_piece(function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *args: Any) -> Any:
     """Return the result of a function of a piece; rows are returned in host memory, because the caller has no GPU."""
-    found = function(_rows_of(*piece, numbering, device), *given)
-    return _rows_of(found.ensemble.codes, found.counts, numbering) if isinstance(found, Rows) else found
+    result = function(_to_rows(*piece, numbering, device), *args)
+    return _to_rows(result.ensemble.codes, result.counts, numbering) if isinstance(result, Rows) else result
 
 
 def on_gpu(piece: Distinct) -> Distinct:
@@ -214,8 +212,8 @@ def on_gpu(piece: Distinct) -> Distinct:
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return, for each object of a chunk, the row of ``values`` that belongs to the core group of the object."""
-    rows, own = _distinct(block, dtype, tables)
-    return own.look_up(values[_found(rows, groups)])
+    rows, groups_of_chunk = _distinct_rows(block, dtype, tables)
+    return groups_of_chunk.look_up(values[_find_places(rows, groups)])
 
 
 def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +229,7 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
     """Return the partition of rows found on the GPU of this worker, with labels in host memory, and the warnings."""
 
     def work() -> Any:
-        learned = estimator.learn(parts, _rows_of(*rows, numbering, "cuda"))
+        learned = estimator.learn(parts, _to_rows(*rows, numbering, "cuda"))
         learned.partition.labels = devices.to_host(learned.partition.labels)
         return learned
 
@@ -241,7 +239,7 @@ def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> t
 
 
 def count_intersections(rows: Distinct, numbering: Numbering, layout: str) -> Any:
-    return contingency.intersections(_rows_of(*rows, numbering), layout=layout)
+    return contingency.intersections(_to_rows(*rows, numbering), layout=layout)
 
 
 def add(parts: list[Any]) -> Any:

@@ -113,9 +113,9 @@ def measure_clusters(overlaps: Overlaps, missing: str = "zero") -> Clusters:
 
 def _measure_stability(overlaps: Overlaps) -> np.ndarray:
     labelled, shared, labels = overlaps.labelled, overlaps.counts.data, overlaps.counts.indices
-    unions = labelled[overlaps.clusterings, labels] + overlaps.counts.sum(axis=1)[overlaps.clusters] - shared
-    best = np.zeros(labelled.size)
-    np.maximum.at(best, overlaps.clusterings * labelled.shape[1] + labels, shared / np.maximum(unions, 1))
+    clusterings, best = overlaps.clusterings, np.zeros(labelled.size)
+    unions = labelled[clusterings, labels] + overlaps.counts.sum(axis=1)[overlaps.clusters] - shared
+    np.maximum.at(best, clusterings * labelled.shape[1] + labels, shared / np.maximum(unions, 1))
     stability: np.ndarray = best.reshape(labelled.shape).sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
     return stability
 

@@ -54,12 +54,12 @@ class Overlaps:
     def n_clusterings(self) -> int:
         return len(self.offsets) - 1
 
-    @cached_property
+    @property
     def clusters(self) -> np.ndarray:
         """The base cluster of each cell."""
         return rows_of_cells(self.counts)
 
-    @cached_property
+    @property
     def clusterings(self) -> np.ndarray:
         """The clustering of each cell's base cluster."""
         return np.repeat(np.arange(self.n_clusterings), np.diff(self.counts.indptr[self.offsets]))

@@ -28,8 +28,7 @@ from gpuens.methods.parameters import Parameters, positional
 from gpuens.methods.parts import Parts
 from gpuens.partition.base import Partitioner
 from gpuens.partition.linkage.contiguous import contiguous_groups
-from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices

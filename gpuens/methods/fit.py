@@ -253,7 +253,7 @@ class Fit:
 
     @cached_property
     def _dendrogram_of_objects(self) -> Dendrogram:
-        return self.tree("children_").of_objects(devices.to_host(self.reduction.row_of))
+        return self.tree("children_").expand(devices.to_host(self.reduction.row_of))
 
     def dendrogram_of_objects(self, name: str) -> Dendrogram:
         """Return the merges of all objects; ``name`` is the attribute in an error message."""

@@ -25,8 +25,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 
 SAMPLE = 20_000  # number of objects that give the classes, if there are more and no regions
-KEPT_BYTES = 2**29  # largest shares of all objects that are kept rather than computed twice
-ROWS_AT_ONCE = 2**14  # rows whose products are computed together
+KEPT_BYTES = 2**29  # largest size of the shares of all objects that are kept instead of computed twice
+ROWS_AT_ONCE = 2**14  # rows of a product
 COHERENT = 0.25  # smallest coherence of a class that may be lost; a line of cells with 6 neighbours has .33
 THIN = 0.1  # largest share of the objects of a thin class that have all neighbours in it; noise is thin, not coherent
 KEPT = 0.2  # largest Jaccard index of a lost class and the most similar domain
@@ -105,8 +105,8 @@ def _classes_of_objects(
     sample = np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
     blocks: Any = partial(walked_blocks, objects, graph, steps)
     if 2 * n * objects.n_clusters <= KEPT_BYTES:
-        kept = list(blocks())
-        blocks = partial(iter, kept)
+        block_list = list(blocks())
+        blocks = partial(iter, block_list)
     rows = ShareRows.of_dense(np.hstack([block[sample] for _, block in blocks()]), objects.offsets)
     classes = partition(rows)
     means = rows.label_histograms(devices.to_host(classes.labels), classes.n_clusters)
@@ -114,10 +114,10 @@ def _classes_of_objects(
     table, distances = (-2 / ONE * means).astype(np.float32), np.empty((n, classes.n_clusters), dtype=np.float32)
     distances[:] = (means * means).sum(axis=0)
     for first, block in blocks():
-        own = table[first : first + block.shape[1]]
+        table_part = table[first : first + block.shape[1]]
 
-        def add(start: int, stop: int, block: np.ndarray = block, own: np.ndarray = own) -> None:
-            distances[start:stop] += block[start:stop].astype(np.float32) @ own
+        def add(start: int, stop: int, block: np.ndarray = block, table_part: np.ndarray = table_part) -> None:
+            distances[start:stop] += block[start:stop].astype(np.float32) @ table_part
 
         with devices.library_threads(1):
             devices.over_ranges(add, n, grain=ROWS_AT_ONCE)
@@ -151,11 +151,11 @@ def warn_of_lost_classes(labels: np.ndarray, domains: np.ndarray, graph: Graph) 
     """
     n, k = int(labels.max()) + 1, int(domains.max()) + 1
     of_tails, sizes = labels[graph.tails], np.bincount(labels, minlength=n)
-    same = of_tails == labels[graph.heads]
-    n_same = np.bincount(graph.tails, same, len(labels))
+    is_same = of_tails == labels[graph.heads]
+    n_same = np.bincount(graph.tails, is_same, len(labels))
     thin = np.bincount(labels, (n_same == graph.degrees) & (n_same > 0), n) <= THIN * sizes
     around = np.maximum(np.bincount(of_tails, graph.weights, n), np.finfo(float).tiny)
-    inside = np.bincount(of_tails, graph.weights * same, n) / around
+    inside = np.bincount(of_tails, graph.weights * is_same, n) / around
     shares = sizes / len(labels)
     coherent = inside - shares >= COHERENT * (1 - shares)
     common = np.bincount(labels * k + domains, minlength=n * k).reshape(n, k)

@@ -39,15 +39,15 @@ from gpuens.runtime.exponentials import logarithms
 from gpuens.runtime.native import cpu
 
 MAX_ROUNDS = 20
-SETTLED = 1e-3  # the last round moves at most this share of the objects to another class,
-STEADY = 0.05  # and changes β by at most this share
+SETTLED = 1e-3  # largest share of the objects that the last round moves to another class
+STEADY = 0.05  # largest relative change of β in the last round
 MOST_BETA = 10.0  # upper bound of β; one neighbour in a class then makes it e^10 times as likely
-BETA_TOLERANCE = 1e-2  # a Newton step that changes β by no more is the last; its error is the square of that
+BETA_TOLERANCE = 1e-2  # largest change of β in the last Newton step, whose error is the square of that
 MOST_STEPS = 20  # largest number of Newton steps in a round
 LONGEST_STEP = 1.0  # largest change of β in a Newton step: from beyond the maximum, longer ones may overshoot
 MOST_SAMPLED = 2**16  # largest number of objects whose pseudo-likelihood gives β; its error is then about 1 %
-SMALLEST = 1e-300  # in place of a sum of squares that is 0
-BYTES_OF_A_MEMBERSHIP = 8  # and as many of each of three numbers of a row and class: shares, residuals, look-ups
+SMALLEST = 1e-300  # smallest sum of squares, in place of 0
+BYTES_OF_A_MEMBERSHIP = 8  # bytes of a membership, and of each of three numbers of a row and class
 
 
 class Refinement(NamedTuple):
@@ -177,17 +177,17 @@ class _LabelModel:
         """Return log2-likelihoods (G, k) of the rows in the classes, and τ (1,), both on the device."""
         rows, xp, device = self.rows, self.rows.xp, self.rows.device
         shares = sum_memberships(memberships, self.members, self.starts, 2.0**self.places, device=device)
-        known, _ = label_correspondences(rows.codes, rows.offsets, shares, device=device)
-        weight = devices.to_host(known) * 2.0**-self.places
+        sums, _ = label_correspondences(rows.codes, rows.offsets, shares, device=device)
+        weight = devices.to_host(sums) * 2.0**-self.places
         theta = np.maximum(self.labels.distributions(weight), FLOOR)
         table = logarithms(theta)
         residuals = table - np.repeat(np.add.reduceat(theta * table, rows.offsets[:-1]), np.diff(rows.offsets), axis=0)
-        alone = math.fsum((weight * residuals * residuals).flat)
-        together = sum_squares(
+        independent = math.fsum((weight * residuals * residuals).flat)
+        joint = sum_squares(
             rows.row_lookups(residuals), shares, 2.0 ** (self.square_places - self.places), device=device,
         )  # fmt: skip
         # without residuals, copies cannot be told from independent clusterings: together they count as one
-        tau = alone / xp.maximum(together * 2.0**-self.square_places, SMALLEST)
+        tau = independent / xp.maximum(joint * 2.0**-self.square_places, SMALLEST)
         tau = xp.minimum(xp.maximum(tau, 1 / rows.n_clusterings), 1.0)
         return rows.row_lookups(table), tau
 

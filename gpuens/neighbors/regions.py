@@ -43,21 +43,20 @@ def regions_of(shares: cpu.WalkShares, graph: Graph, n_regions: int) -> np.ndarr
     starts, heads, rows = graph.starts, graph.heads, None
     if n > MANY:
         n_paired = max(n // OBJECTS_OF_A_PAIRED_REGION, n_regions)
-        left = cpu.pair_neighbors(starts, heads, shares, n_paired, regions)
+        paired = cpu.pair_neighbors(starts, heads, shares, n_paired, regions)
         counts = np.bincount(regions)
         if len(counts) < n:
-            starts, heads, row_starts, columns, means = left
+            starts, heads, row_starts, columns, means = paired
             rows = cpu.SparseRows(row_starts, columns, np.repeat(counts, np.diff(row_starts)) * means)
     if len(counts) <= n_regions:
         return regions
     if rows is None:
         rows = cpu.SparseRows(shares.starts, shares.columns, shares.values.astype(np.int32))
     weights = np.ones(shares.n_columns)
-    kept, absorbed, _ = contiguous_merges(starts, heads, counts, rows, weights, n_regions)
+    kept_regions, absorbed, _ = contiguous_merges(starts, heads, counts, rows, weights, n_regions)
     number = np.empty(len(counts), dtype=np.int64)
-    cpu.cut_merges(kept, absorbed, number)
-    merged: np.ndarray = number[regions]
-    return merged
+    cpu.cut_merges(kept_regions, absorbed, number)
+    return number[regions]
 
 
 def rows_of_regions(shares: cpu.WalkShares, regions: np.ndarray, offsets: np.ndarray) -> ShareRows:

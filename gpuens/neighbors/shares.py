@@ -59,8 +59,8 @@ class ShareRows(Rows):
         """The shares as soft clusterings, whose rows sum to 1; missing where no object around has a label."""
         parts = np.split(self.shares.toarray(), self._offsets[1:-1], axis=1)
         totals = [part.sum(axis=1, keepdims=True) for part in parts]
-        whole = [np.where(total > 0, total, np.nan) for total in totals]
-        return SoftEnsemble([part / total for part, total in zip(parts, whole, strict=True)])
+        divisors = [np.where(total > 0, total, np.nan) for total in totals]
+        return SoftEnsemble([part / total for part, total in zip(parts, divisors, strict=True)])
 
     @property
     def codes(self) -> np.ndarray:
@@ -84,25 +84,21 @@ class ShareRows(Rows):
         return ShareRows(self.shares[places], self._offsets, self.counts[places] if counts is None else counts)
 
     def row_sums(self, values: Any) -> np.ndarray:
-        sums: np.ndarray = self.shares @ np.asarray(values, dtype=np.float64)
-        return sums
+        return self.shares @ np.asarray(values, dtype=np.float64)
 
     def row_lookups(self, table: Any) -> np.ndarray:
-        sums: np.ndarray = self.shares @ np.asarray(table, dtype=np.float64)
-        return sums
+        return self.shares @ np.asarray(table, dtype=np.float64)
 
     def cluster_sums(self, values: Any) -> np.ndarray:
-        sums: np.ndarray = self.shares.T @ values
-        return sums
+        return self.shares.T @ values
 
     def label_histograms(self, labels: Any, n_labels: int) -> np.ndarray:
         """Return the numbers (N_c, n_labels), float64, of the objects' shares of each cluster with each label."""
         from scipy.sparse import csr_array
 
-        each = np.arange(len(self) + 1)
-        objects = csr_array((self.counts.astype(np.float64), labels, each), shape=(len(self), n_labels))
-        histograms: np.ndarray = (self.shares.T @ objects).toarray()
-        return histograms
+        places = np.arange(len(self) + 1)
+        objects = csr_array((self.counts.astype(np.float64), labels, places), shape=(len(self), n_labels))
+        return (self.shares.T @ objects).toarray()
 
     def shares_at(self, codes: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self.shares[codes[:, 0]].toarray().T)

@@ -23,7 +23,7 @@ from gpuens.runtime.native import cpu
 ONE = 2**15  # a share of 1, in units
 STEPS = 4  # default number of steps; 2, 4 and 8 give mean ARI .67, .69 and .68 on five real data sets
 COLUMNS_AT_ONCE = 64  # clusters whose shares take a step together: a row of 128 bytes, two cache lines
-STEP_BYTES = 2**29  # bytes of the shares before and after a step, if a clustering has not more
+STEP_BYTES = 2**29  # bytes of the shares before and after a step; more if one clustering alone needs more
 BYTES_OF_A_SHARE = 8  # memory for a share: as a dense 16-bit number, and while the shares above 0 are laid out
 
 

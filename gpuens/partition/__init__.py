@@ -6,10 +6,9 @@ from gpuens.partition.hypergraph import HypergraphCut
 from gpuens.partition.label_kmeans import Divergence, LabelKMeans, label_kmeans, squared_euclidean
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.complete import complete_linkage
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.partition.linkage.partitioners import AverageLinkage, CompleteLinkage, EvenLinkage, SingleLinkage
 from gpuens.partition.linkage.single import single_linkage
-from gpuens.partition.linkage.work import Work
 from gpuens.partition.median import MedianSearch
 from gpuens.partition.medoids import Medoids
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering

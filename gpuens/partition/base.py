@@ -76,18 +76,18 @@ class Partition:
         if labels is not None:
             labels = devices.move(numbers, devices.kind_of(labels))[labels]
         if isinstance(rule, Numbered):
-            rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number], sizes=None)
+            rule = replace(rule, number=_extend_numbers(numbers, len(rule.number))[rule.number], sizes=None)
         elif rule is not None:
             rule = Numbered(rule, numbers, len(numbers))
-        results = self.results | {name: _in_order(self.results[name], order) for name in self.per_cluster}
+        results = self.results | {name: _reorder_columns(self.results[name], order) for name in self.per_cluster}
         for name in self.as_labels:
             clusters = self.results[name]
-            results[name] = np.where(clusters < 0, -1, _extended(numbers, int(clusters.max()) + 1)[clusters])
+            results[name] = np.where(clusters < 0, -1, _extend_numbers(numbers, int(clusters.max()) + 1)[clusters])
         membership, names = self.membership, self.names
         if names is not None:
             names = names[order]
         elif isinstance(membership, OrderedColumns):
-            membership = replace(membership, order=_in_order(membership.order, order))
+            membership = replace(membership, order=_reorder_columns(membership.order, order))
         elif membership is not None:
             membership = OrderedColumns(membership, order)
         return replace(self, labels=labels, rule=rule, results=results, membership=membership, names=names)
@@ -101,20 +101,19 @@ class OrderedColumns:
     order: np.ndarray  # (k,), the column of the function for each column of the values
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        ordered: np.ndarray = _in_order(self.function(rows), self.order)
-        return ordered
+        return _reorder_columns(self.function(rows), self.order)
 
 
-def _extended(numbers: np.ndarray, n: int) -> np.ndarray:
+def _extend_numbers(numbers: np.ndarray, n: int) -> np.ndarray:
     """Return numbers (k,) followed by k … n - 1, the numbers of clusters without rows."""
     return np.concatenate([numbers, np.arange(len(numbers), n)])
 
 
-def _in_order(values: Any, order: np.ndarray) -> Any:
+def _reorder_columns(values: Any, order: np.ndarray) -> Any:
     """Return arrays (…, ≥ k), alone or in a list, with the first k columns in another order."""
     if isinstance(values, list):
-        return [_in_order(own, order) for own in values]
-    return values[..., _extended(order, values.shape[-1])]
+        return [_reorder_columns(array, order) for array in values]
+    return values[..., _extend_numbers(order, values.shape[-1])]
 
 
 @dataclass(frozen=True)
@@ -139,15 +138,22 @@ class MostSimilar:
 
     def __call__(self, rows: Rows) -> np.ndarray:
         largest_first = np.argsort(-self.members, kind="stable")
-        step = max(4096, devices.scratch(rows.device) // (32 * len(self.members)))
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            sums = self.sums(rows.take(some))[:, largest_first]
+
+        def label(piece: Rows) -> np.ndarray:
+            sums = self.sums(piece)[:, largest_first]
             if self.by == "mean":
                 sums /= self.members[largest_first]
-            labels[some] = largest_first[sums.argmax(axis=1)]
-        return labels
+            return largest_first[sums.argmax(axis=1)]
+
+        return label_in_steps(label, rows, max(4096, devices.scratch(rows.device) // (32 * len(self.members))))
+
+
+def label_in_steps(label: Rule, rows: Rows, step: int) -> np.ndarray:
+    """Return the labels (G,), int64, that a rule gives rows, ``step`` rows at a time."""
+    labels = np.empty(len(rows), dtype=np.int64)
+    for start in range(0, len(rows), step):
+        labels[start : start + step] = label(rows.take(slice(start, start + step)))
+    return labels
 
 
 def shares_of(sums: np.ndarray) -> np.ndarray:
@@ -158,8 +164,7 @@ def shares_of(sums: np.ndarray) -> np.ndarray:
     [[0.75, 0.25], [0.5, 0.5]]
     """
     total = sums.sum(axis=1, keepdims=True)
-    shares: np.ndarray = np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / sums.shape[1])
-    return shares
+    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / sums.shape[1])
 
 
 class Partitioner:
@@ -263,7 +268,7 @@ class Partitioner:
         similarity : Similarity or None
             Of a kind in `takes`; None for a partitioner of labels alone. ``similarity.tile(rows, start, stop)``
             (stop - start, G) has the similarities of objects with rows start … stop - 1 to those of all rows,
-            ``similarity.of_equal_rows(rows)`` (G,) those of two objects of one row, and
+            ``similarity.self_similarities(rows)`` (G,) those of two objects of one row, and
             ``similarity.sums(rows, labels)`` is a function of rows that returns `Similarity.scale` times their summed
             similarity to each cluster, (G, k). Those of clusters also have ``times(table)``, S T for T (N_c, k).
         rows : Rows

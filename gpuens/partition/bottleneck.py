@@ -55,28 +55,27 @@ class InformationBottleneck(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         n, codes = len(rows), np.ascontiguousarray(devices.to_host(rows.codes).T)
-        of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
-        merged, losses = np.empty(n, dtype=np.int64), np.empty(n - n_clusters)
-        cpu.merge_by_information(codes, rows.offsets, rows.counts, of_whole, merged, losses)
-        held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
-        rule, labels = numbered(least_loss(held.astype(np.float64), sizes), n_clusters, rows)
+        table = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
+        row_labels, losses = np.empty(n, dtype=np.int64), np.empty(n - n_clusters)
+        cpu.merge_by_information(codes, rows.offsets, rows.counts, table, row_labels, losses)
+        shared, sizes = count_labels(rows, lambda all_of_them: row_labels, n_clusters)
+        rule, labels = numbered(least_loss(shared.astype(np.float64), sizes), n_clusters, rows)
         checks.warn_of_fewer(rule.n_labels, n_clusters)
         results = {"losses": losses / (rows.n_objects * rows.n_clusterings)}
         return Partition(labels, rule.n_labels, rule=rule, results=results)
 
 
-def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
+def least_loss(shared: np.ndarray, sizes: np.ndarray) -> Nearest:
     """Return the rule that assigns each row to the cluster in which one of its objects loses the least information.
 
-    ``held`` (N_c, k) are the numbers of objects in each cluster of the ensemble and each cluster of the consensus;
+    ``shared`` (N_c, k) are the numbers of objects in each cluster of the ensemble and each cluster of the consensus;
     ``sizes`` (k,) are the numbers of objects in each cluster of the consensus.
     """
-    more, total = logarithms(sizes + 1), held.sum(axis=0)
-    kept = (held + 1) * logarithms(held + 1) - times_log(held) - more
-    return Nearest(-kept, -total * (logarithms(sizes) - more), np.arange(len(sizes)))
+    logs_of_next, total = logarithms(sizes + 1), shared.sum(axis=0)
+    gains = (shared + 1) * logarithms(shared + 1) - times_log(shared) - logs_of_next
+    return Nearest(-gains, -total * (logarithms(sizes) - logs_of_next), np.arange(len(sizes)))
 
 
 def times_log(x: np.ndarray) -> np.ndarray:
     """Return x log2 x, which is 0 for x = 0."""
-    product: np.ndarray = x * logarithms(np.where(x > 0, x, 1.0))
-    return product
+    return x * logarithms(np.where(x > 0, x, 1.0))

@@ -37,8 +37,7 @@ def eigenvectors(matrix: Any) -> tuple[Any, Any]:
 
     if devices.kind_of(matrix) == "cuda":
         return devices.eigh(matrix)
-    found: tuple[Any, Any] = eigh(matrix, overwrite_a=True, check_finite=False)
-    return found
+    return eigh(matrix, overwrite_a=True, check_finite=False)
 
 
 def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,20 +50,20 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     size = len(matrix)
     try:
         if devices.kind_of(matrix) == "cuda":
-            values, vectors = (devices.to_host(found[..., size - n :]) for found in eigenvectors(matrix))
+            values, vectors = (devices.to_host(part[..., size - n :]) for part in eigenvectors(matrix))
         else:
             with devices.library_threads(1 if size <= ONE_THREAD_UP_TO else None):
                 values, vectors = eigh(matrix, subset_by_index=[size - n, size - 1], check_finite=False)
     except LinAlgError:
         vectors = np.empty((size, 0))
-    if not _orthonormal(vectors, n):
+    if not _is_orthonormal(vectors, n):
         # LAPACK's driver for a part of the eigenvectors can lose eigenvectors of equal eigenvalues; the driver for all
         # eigenvectors cannot
         values, vectors = eigh(devices.to_host(matrix), driver="evd", check_finite=False)
     return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
 
 
-def _orthonormal(vectors: np.ndarray, n: int) -> bool:
+def _is_orthonormal(vectors: np.ndarray, n: int) -> bool:
     """Return whether ``vectors`` has n columns that are orthogonal and of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
 
@@ -115,8 +114,8 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
     points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
     at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
     for start in range(0, len(codes), at_once):
-        some = slice(start, start + at_once)
-        points[some] = unit_length(row_lookups(codes[some].copy(order="F"), offsets, table, device=device))[0]
+        piece = slice(start, start + at_once)
+        points[piece] = unit_length(row_lookups(codes[piece].copy(order="F"), offsets, table, device=device))[0]
     return points
 
 
@@ -129,13 +128,13 @@ def kmeans(
     depends only on distances between points. So, apart from rounding, it does not change if the signs of eigenvectors
     change or if eigenvectors are rotated within an eigenspace.
     """
-    seed, most = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
-    if len(points) <= most:
+    seed, n_drawn = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
+    if len(points) <= n_drawn:
         labels, _ = weighted.restarts(points, counts, k, n_init, seed, device=device)
     else:
-        sample = np.sort(rng.choice(len(points), most, replace=False))
-        chosen = points[devices.namespace(device).asarray(sample)]
-        _, centers = weighted.restarts(chosen, counts[sample], k, n_init, seed, device=device)
+        sample = np.sort(rng.choice(len(points), n_drawn, replace=False))
+        drawn_points = points[devices.namespace(device).asarray(sample)]
+        _, centers = weighted.restarts(drawn_points, counts[sample], k, n_init, seed, device=device)
         labels = weighted.lloyd(points, counts, centers, device=device)
     partition = Partition.of_labels(by_first_row(labels, None if device == "cpu" else k), **results)
     checks.warn_of_fewer(partition.n_clusters, k)

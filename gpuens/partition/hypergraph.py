@@ -89,14 +89,14 @@ class HypergraphCut(Partitioner):
         seed = int(checks.make_generator(self.random_state).integers(LARGEST))
         with tempfile.TemporaryDirectory(prefix="gpuens") as folder:
             hypergraph, parts = Path(folder, "rows.hgr"), Path(folder, "parts.txt")
-            write_hypergraph(hypergraph, rows, _whole(edges, n_clusters), limit_to_a_part(weights, n_clusters))
+            write_hypergraph(hypergraph, rows, _scale_edges(edges, n_clusters), limit_to_a_part(weights, n_clusters))
             settings = n_clusters, min(float(self.imbalance), n_clusters - 1.0), self.objective.upper(), seed
-            given = (hypergraph, parts, *settings, devices.n_threads())
-            run_within([*PROGRAM, *map(str, given)], float(self.max_seconds))
+            arguments = (hypergraph, parts, *settings, devices.n_threads())
+            run_within([*PROGRAM, *map(str, arguments)], float(self.max_seconds))
             labels = read_parts(parts, len(rows), n_clusters)
-        found = Partition.of_labels(by_first_row(labels))
-        checks.warn_of_fewer(found.n_clusters, n_clusters)
-        return found
+        partition = Partition.of_labels(by_first_row(labels))
+        checks.warn_of_fewer(partition.n_clusters, n_clusters)
+        return partition
 
 
 def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: np.ndarray) -> None:
@@ -112,9 +112,9 @@ def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: 
         n_rows = np.bincount(column[column != rows.ensemble.missing_code], minlength=rows.offsets[m + 1] - first)
         members = np.split(np.argsort(column, kind="stable") + 1, np.cumsum(n_rows))[:-1]  # missing labels come last
         lines += [
-            f"{edge_weights[first + c]} {' '.join(map(str, own.tolist()))}\n"
-            for c, own in enumerate(members)
-            if len(own) > 1
+            f"{edge_weights[first + c]} {' '.join(map(str, rows_of_cluster.tolist()))}\n"
+            for c, rows_of_cluster in enumerate(members)
+            if len(rows_of_cluster) > 1
         ]
     with open(path, "w") as file:
         file.write(f"{len(lines)} {len(rows)} 11\n")
@@ -139,13 +139,13 @@ def run_within(command: list[str], max_seconds: float) -> None:
         if code == 0:
             return
         errors.seek(max(0, errors.tell() - 4096))
-        said = errors.read().decode(errors="replace").strip().splitlines()
+        error_lines = errors.read().decode(errors="replace").strip().splitlines()
     if code < 0:
         number = -code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         how = f"crashed ({name}{', as where memory runs out' if name == 'SIGKILL' else ''})"
     else:
-        last = said[-1] if said else f"exit code {code}"
+        last = error_lines[-1] if error_lines else f"exit code {code}"
         how = f"failed ({checks.gist(RuntimeError(last)).partition(': ')[2]})"
     raise LostProcess(
         f"Mt-KaHyPar {how} in a process of its own; take another random_state, fewer rows, reduction=Sample(…), or "
@@ -167,10 +167,9 @@ def read_parts(path: Path, n_rows: int, n_parts: int) -> np.ndarray:
     return parts
 
 
-def _whole(weights: np.ndarray, n_parts: int) -> np.ndarray:
+def _scale_edges(weights: np.ndarray, n_parts: int) -> np.ndarray:
     """Return the weights of hyperedges, scaled to integers ≥ 1 that are so small that no objective overflows."""
     room = LARGEST // (n_parts - 1)
     if weights.dtype.kind != "i" or weights.sum() > room:
         weights = np.rint(weights * min(LEVELS / weights.max(), (room - len(weights)) / weights.sum()))
-    whole: np.ndarray = np.maximum(weights, 1).astype(np.int64)
-    return whole
+    return np.maximum(weights, 1).astype(np.int64)

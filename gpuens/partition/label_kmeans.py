@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpuens.kmeans.plus_plus import n_trials
 from gpuens.labels.incidence import label_weights, screen_units
 from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
@@ -55,19 +56,19 @@ class Divergence:
         The same kind of function, for clusters of a single row: only rows with the same features have distance 0. By
         default it is `costs`. (If missing labels are left out, `costs` also gives distance 0 to a row whose labels are
         a subset of the cluster's labels.)
-    own : callable, optional
+    row_term : callable, optional
         Rows → a number (G,) for each row, float64 on the rows' device, which is added to all distances of the row. It
         is at most the number of clusterings.
     """
 
     costs: Costs
     apart: Costs | None = None
-    own: Callable[[Rows], Any] | None = None
+    row_term: Callable[[Rows], Any] | None = None
 
     def __call__(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.costs(shares)
 
-    def of_row(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_row(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (self.apart or self.costs)(shares)
 
 
@@ -99,11 +100,11 @@ class LabelKMeans(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         divergence = squared_euclidean([matrix - matrix.mean(axis=0) for matrix in similarity.matrices()])
         rng = checks.make_generator(self.random_state)
-        found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
-        checks.warn_of_fewer(found.n_clusters, n_clusters)
-        if found.labels is not None:
-            found.rule = None  # rows unknown at fit are assigned to the most similar cluster
-        return found
+        partition = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
+        checks.warn_of_fewer(partition.n_clusters, n_clusters)
+        if partition.labels is not None:
+            partition.rule = None  # rows unknown at fit are assigned to the most similar cluster
+        return partition
 
 
 @takes_rng
@@ -165,20 +166,20 @@ def label_kmeans(
     """
     rng = checks.make_generator(random_state)
     with devices.library_threads(1):  # sums of several threads could differ
-        all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
-        some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
-        search = _LloydRun(some, divergence)
+        uses_all_rows = rows.here and rows.n_rows <= RESTARTS_ON
+        sample = rows if uses_all_rows else rows.draw(RESTARTS_ON, rng)
+        search = _LloydRun(sample, divergence)
         draws, at_once = 1 + n_trials(n_clusters) * (n_clusters - 1), search.starts_at_once(n_clusters)
         groups = (rng.random((min(at_once, n_init - i), draws)) for i in range(0, n_init, at_once))
         starts = (
             start
-            for some in groups
+            for sample in groups
             for start in search.side_by_side(
-                [_lloyd(search, *seeds, n_clusters, max_iter, tol) for seeds in search.plus_plus(n_clusters, some)]
+                [_lloyd(search, *seeds, n_clusters, max_iter, tol) for seeds in search.plus_plus(n_clusters, sample)]
             )
         )
-        best, n_iter, converged = min(starts, key=lambda found: found[0].objective)
-        if not all_of_them:
+        best, n_iter, converged = min(starts, key=lambda end: end[0].objective)
+        if not uses_all_rows:
             search = _LloydRun(rows, divergence)
             last = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
             ((best, n_iter, converged),) = search.side_by_side([last])
@@ -205,10 +206,10 @@ def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
 
         def work(start: int, stop: int) -> None:
             for m in range(start, stop):
-                own = slice(ends[m] - len(tables[m]), ends[m])
-                centroids = tables[m].T @ shares[own]
+                clusters = slice(ends[m] - len(tables[m]), ends[m])
+                centroids = tables[m].T @ shares[clusters]
                 squared[m] = (centroids * centroids).sum(axis=0)
-                cost[own] = squares[m] - 2 * (tables[m] @ centroids)
+                cost[clusters] = squares[m] - 2 * (tables[m] @ centroids)
 
         devices.over_ranges(work, len(tables))
         return cost, squared.sum(axis=0)
@@ -256,29 +257,24 @@ class _Clusters(NamedTuple):
 
 # Iterations are generators: they yield a rule with its number of labels K, and are sent the number of objects of each
 # label in each cluster of the ensemble (N_c, K), and in total (K,).
-Counted: TypeAlias = tuple[np.ndarray, np.ndarray]
-Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
+Histograms: TypeAlias = tuple[np.ndarray, np.ndarray]
+Iterations: TypeAlias = Generator[tuple[Rule, int], Histograms, Any]
 
 
 def _lloyd(
     search: "_LloydRun", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
-) -> Iterating:
+) -> Iterations:
     """Run Lloyd's iterations from the given centroids; return the clusters, number of iterations, and convergence."""
-    found = yield from search.clusters(cost, const, n_clusters)
+    clusters = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
-        then = yield from search.clusters(found.cost, found.const, n_clusters)
-        if not then.objective < found.objective:  # also when no label changes
-            return found, n_iter, True
-        enough = found.objective - then.objective <= tol * found.objective
-        found = then
-        if enough:
-            return found, n_iter, True
-    return found, max_iter, False
-
-
-def n_trials(n_clusters: int) -> int:
-    """Return the number of rows drawn in each step of k-means++ after the first step; only the best row is kept."""
-    return 2 + int(np.log(n_clusters))
+        moved = yield from search.clusters(clusters.cost, clusters.const, n_clusters)
+        if not moved.objective < clusters.objective:  # also when no label changes
+            return clusters, n_iter, True
+        ends = clusters.objective - moved.objective <= tol * clusters.objective
+        clusters = moved
+        if ends:
+            return clusters, n_iter, True
+    return clusters, max_iter, False
 
 
 @dataclass(frozen=True)
@@ -308,9 +304,12 @@ class Nearest:
         return labels
 
     def among(self, labels: np.ndarray) -> "Nearest":
-        some = np.isin(self.number, labels)
+        is_among = np.isin(self.number, labels)
         return replace(
-            self, cost=np.ascontiguousarray(self.cost[:, some]), const=self.const[some], number=self.number[some]
+            self,
+            cost=np.ascontiguousarray(self.cost[:, is_among]),
+            const=self.const[is_among],
+            number=self.number[is_among],
         )
 
 
@@ -319,11 +318,11 @@ class _LloydRun:
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:
         if not rows.of_labels:
-            divergence = Divergence(divergence.costs, own=_OwnDistance(divergence.costs))
+            divergence = Divergence(divergence.costs, row_term=_ShareTerm(divergence.costs))
         self.rows, self.divergence, self.fixed = rows, divergence, 0.0
-        if divergence.own is not None:
+        if divergence.row_term is not None:
             unit = 2.0 ** (math.frexp(rows.n_objects * rows.n_clusterings)[1] - 62)
-            self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
+            self.fixed = int(rows.sum(_sum_of_terms, divergence.row_term, unit)) * unit
 
     def starts_at_once(self, n_clusters: int) -> int:
         """Return the number of starts that run together; it is 1 on the CPU, where the host waits for no device."""
@@ -332,19 +331,21 @@ class _LloydRun:
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
-    def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
+    def side_by_side(self, runs: Sequence[Iterations]) -> list[Any]:
         """Run the iterations of several starts step by step, counting for all starts together; return their results."""
-        found: list[Any] = [None] * len(runs)
+        results: list[Any] = [None] * len(runs)
         answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
         while answers:
-            asked = {}
+            questions = {}
             for start, answer in answers.items():
                 try:
-                    asked[start] = runs[start].send(answer)
+                    questions[start] = runs[start].send(answer)
                 except StopIteration as end:
-                    found[start] = end.value
-            answers = dict(zip(asked, count_all(self.rows, list(asked.values())), strict=True)) if asked else {}
-        return found
+                    results[start] = end.value
+            answers = (
+                dict(zip(questions, count_all(self.rows, list(questions.values())), strict=True)) if questions else {}
+            )
+        return results
 
     def plus_plus(self, n_clusters: int, uniform: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return cost and const of each start's k-means++ centroids (Arthur & Vassilvitskii 2007).
@@ -363,69 +364,76 @@ class _LloydRun:
         largest = devices.to_host((counts[:, 0] * nearest).max(axis=0))
         scale = 2.0 ** np.minimum(56 - np.frexp(largest * rows.n_rows)[1], 1000)
         scale = counts * xp.asarray(scale)[:, None]
-        masses = _whole(nearest[:, :, None] * scale)[:, :, 0]
-        for own in uniform[:, 1:].reshape(n_starts, -1, n_trials(n_clusters)).swapaxes(0, 1):
-            places, left = _drawn(masses, own, xp)
-            codes, left = _together(rows.codes[places], left)
-            if not left.any():
+        masses = _round_up(nearest[:, :, None] * scale)[:, :, 0]
+        for uniform_of_step in uniform[:, 1:].reshape(n_starts, -1, n_trials(n_clusters)).swapaxes(0, 1):
+            places, has_mass = _draw_by_mass(masses, uniform_of_step, xp)
+            codes, has_mass = _to_host_together(rows.codes[places], has_mass)
+            if not has_mass.any():
                 break
-            then = xp.minimum(nearest[:, :, None], self.distances_to(codes))
-            weighed = _whole(then * scale)
+            shorter = xp.minimum(nearest[:, :, None], self.distances_to(codes))
+            weighed = _round_up(shorter * scale)
             best = weighed.sum(axis=0).argmin(axis=1)
-            steps.append(_Step(codes, left, best))
-            nearest, masses = (xp.take_along_axis(of, best[None, :, None], axis=2)[:, :, 0] for of in (then, weighed))
-        left, best = np.array([step.left for step in steps]), devices.to_host(xp.stack([step.best for step in steps]))
-        kept = np.array([step.codes[np.arange(n_starts), of_step] for step, of_step in zip(steps, best, strict=True)])
-        return [self.divergence(self.rows.shares_at(kept[left[:, s], s])) for s in range(n_starts)]
+            steps.append(_Step(codes, has_mass, best))
+            nearest, masses = (
+                xp.take_along_axis(of, best[None, :, None], axis=2)[:, :, 0] for of in (shorter, weighed)
+            )
+        has_mass, best = (
+            np.array([step.left for step in steps]),
+            devices.to_host(xp.stack([step.best for step in steps])),
+        )
+        centroids = np.array(
+            [step.codes[np.arange(n_starts), of_step] for step, of_step in zip(steps, best, strict=True)]
+        )
+        return [self.divergence(self.rows.shares_at(centroids[has_mass[:, s], s])) for s in range(n_starts)]
 
-    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterating:
+    def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterations:
         """Return the clusters of the rows nearest to each centroid; an empty cluster restarts at the farthest row."""
         rule = Nearest(cost, const, np.arange(len(const)))
-        counted, n_objects = yield rule, len(const)
-        held = np.flatnonzero(n_objects)
-        if len(held) < len(const):
-            rule = replace(rule.among(held), number=np.arange(len(held)))
-            counted, n_objects = np.ascontiguousarray(counted[:, held]), n_objects[held]
+        histogram, n_objects = yield rule, len(const)
+        occupied = np.flatnonzero(n_objects)
+        if len(occupied) < len(const):
+            rule = replace(rule.among(occupied), number=np.arange(len(occupied)))
+            histogram, n_objects = np.ascontiguousarray(histogram[:, occupied]), n_objects[occupied]
         while True:
-            found = self.of(rule, counted, n_objects)
+            clusters = self.measure(rule, histogram, n_objects)
             k = len(n_objects)
             if k == n_clusters:
-                return found
-            row, distance = self.farthest(found.cost, found.const)
-            if distance <= self.rounding(found.cost, found.const).max():
-                return found
+                return clusters
+            row, distance = self.farthest(clusters.cost, clusters.const)
+            if distance <= self.rounding(clusters.cost, clusters.const).max():
+                return clusters
             # the new cluster takes the rows equal to one row; it cannot take all rows of a cluster, because then these
             # rows would have had distance 0 to their centroid
-            alone = self.divergence.of_row(self.rows.shares_at(row[None]))
-            rule = replace(rule, apart=(*rule.apart, (*alone, float(self.rounding(*alone)[0]), k)))
-            counted, n_objects = yield rule, k + 1
+            row_distances = self.divergence.to_row(self.rows.shares_at(row[None]))
+            rule = replace(rule, apart=(*rule.apart, (*row_distances, float(self.rounding(*row_distances)[0]), k)))
+            histogram, n_objects = yield rule, k + 1
 
-    def of(self, rule: Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
+    def measure(self, rule: Nearest, histogram: np.ndarray, n_objects: np.ndarray) -> _Clusters:
         """Return the clusters of a rule, their centroids, and the sum of the objects' distances to their centroids."""
-        cost, const = self.divergence(counted / n_objects)
-        objective = float((n_objects * const).sum() + (counted * cost).sum() + self.fixed)
+        cost, const = self.divergence(histogram / n_objects)
+        objective = float((n_objects * const).sum() + (histogram * cost).sum() + self.fixed)
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the row with the largest distance to its nearest centroid, and the distance; of ties, the first."""
-        found = self.rows.each(_farthest, cost, const, self.divergence.own)
-        row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
+        of_pieces = self.rows.each(_farthest, cost, const, self.divergence.row_term)
+        row, distance = min(of_pieces, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
-    def distances_to(self, chosen: np.ndarray) -> Any:
-        """Return the distances (G, S, n) of all rows to ``chosen`` rows (S, n, M) of S starts, on the device.
+    def distances_to(self, drawn_codes: np.ndarray) -> Any:
+        """Return the distances (G, S, n) of all rows to ``drawn_codes`` rows (S, n, M) of S starts, on the device.
 
         The distance of two rows of equal features is exactly 0.
         """
         rows, xp = self.rows, self.rows.xp
-        found = [self.divergence(self.rows.shares_at(of_start)) for of_start in chosen]
-        cost, const = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
+        distances_of_starts = [self.divergence(self.rows.shares_at(of_start)) for of_start in drawn_codes]
+        cost, const = (np.concatenate(parts, axis=-1) for parts in zip(*distances_of_starts, strict=True))
         distances = rows.row_lookups(cost)
-        if self.divergence.own is not None:
-            distances += self.divergence.own(rows)[:, None]
+        if self.divergence.row_term is not None:
+            distances += self.divergence.row_term(rows)[:, None]
         distances += xp.asarray(const)
         apart = xp.where(distances > xp.asarray(self.rounding(cost, const)), distances, 0.0)
-        return apart.reshape(len(apart), *chosen.shape[:2])
+        return apart.reshape(len(apart), *drawn_codes.shape[:2])
 
     def codes_at(self, places: Any) -> np.ndarray:
         """Return the codes of the rows at ``places``, in host memory."""
@@ -434,11 +442,10 @@ class _LloydRun:
     def rounding(self, cost: np.ndarray, const: np.ndarray) -> np.ndarray:
         """Return the rounding tolerance of the distances to each centroid, (K,)."""
         largest: np.ndarray = np.maximum.reduceat(np.abs(cost), self.rows.offsets[:-1], axis=0).sum(axis=0)
-        bounds: np.ndarray = ROUNDING * (largest + np.abs(const))
-        return bounds
+        return ROUNDING * (largest + np.abs(const))
 
 
-class _OwnDistance:
+class _ShareTerm:
     """The number that makes the distance of each row of shares to a centroid equal to it 0; kept for the last rows."""
 
     def __init__(self, costs: Costs) -> None:
@@ -459,49 +466,48 @@ class _OwnDistance:
 def nearest_to(rows: Rows, cost: np.ndarray, const: np.ndarray) -> tuple[Any, Any]:
     """Return each row's nearest centroid (G,), int64, and the distance to it, without its own number."""
     if rows.of_labels:
-        nearest: tuple[Any, Any] = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
-        return nearest
+        return nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
     distances = rows.row_lookups(cost) + const
     return distances.argmin(axis=1), distances.min(axis=1)
 
 
-def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
+def count_labels(rows: Rows, rule: Rule, k: int) -> Histograms:
     """Return the number of objects in each cluster of the ensemble with each label of a rule, (N_c, k) int64.
 
     Also returns the number of objects with each label, (k,) float64. Rows may be in pieces.
     """
-    (counted,) = count_all(rows, [(rule, k)])
-    return counted
+    (counts,) = count_all(rows, [(rule, k)])
+    return counts
 
 
-def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
+def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Histograms]:
     """Return the result of `count_labels` for each pair of a rule and its k in ``rules``."""
-    counted = rows.sum(_count, rules)
+    counts = rows.sum(_count, rules)
     ends = np.cumsum([k for _, k in rules])
-    return [(of_rule[:-1], of_rule[-1].astype(np.float64)) for of_rule in np.split(counted, ends[:-1], axis=1)]
+    return [(part[:-1], part[-1].astype(np.float64)) for part in np.split(counts, ends[:-1], axis=1)]
 
 
 def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
-    xp, counts, found = rows.xp, rows.xp.asarray(rows.counts), []
+    xp, counts, tables = rows.xp, rows.xp.asarray(rows.counts), []
     for rule, k in rules:
         labels = rule.on_device(rows) if isinstance(rule, Nearest) else xp.asarray(rule(rows))
         histograms = rows.label_histograms(labels, k)
-        found.append(xp.concatenate([histograms, label_weights(counts, labels, k, device=rows.device)[None]]))
-    return devices.to_host(xp.concatenate(found, axis=1))
+        tables.append(xp.concatenate([histograms, label_weights(counts, labels, k, device=rows.device)[None]]))
+    return devices.to_host(xp.concatenate(tables, axis=1))
 
 
-def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:
-    """Return the sum of ``own`` over all objects as a whole number of units, the same for any division into pieces."""
-    whole = np.rint(own(rows) * (rows.xp.asarray(rows.counts) / unit)).astype(np.int64)
-    return devices.to_host(whole.sum())
+def _sum_of_terms(rows: Rows, row_term: Callable[[Rows], Any], unit: float) -> np.ndarray:
+    """Return the summed distances of all objects as a whole number of units, the same for any division into pieces."""
+    units = np.rint(row_term(rows) * (rows.xp.asarray(rows.counts) / unit)).astype(np.int64)
+    return devices.to_host(units.sum())
 
 
 def _farthest(
-    rows: Rows, cost: np.ndarray, const: np.ndarray, own: Callable[[Rows], Any] | None
+    rows: Rows, cost: np.ndarray, const: np.ndarray, row_term: Callable[[Rows], Any] | None
 ) -> tuple[np.ndarray, float]:
     _, distances = nearest_to(rows, cost, const)
-    if own is not None:
-        distances = distances + own(rows)
+    if row_term is not None:
+        distances = distances + row_term(rows)
     farthest = int(distances.argmax())
     return devices.to_host(rows.codes[farthest]), float(distances[farthest])
 
@@ -517,28 +523,28 @@ class _Step(NamedTuple):
     best: Any  # (S,), on the device: which of the n drawn rows each start kept
 
 
-def _whole(masses: Any) -> Any:
+def _round_up(masses: Any) -> Any:
     """Return masses as int64, rounded up, so that positive masses stay positive."""
     return np.ceil(masses).astype(np.int64)
 
 
-def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
+def _draw_by_mass(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
     """Return rows (S, n) drawn in proportion to each start's masses (G, S), and whether each start has any mass (S,).
 
     ``uniform`` (S, n) are random numbers in [0, 1). A row without mass is drawn only if no row has mass.
     """
     n_rows, n_starts = masses.shape
     reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # all starts in one cumulative sum
-    wanted = np.floor(xp.asarray(uniform) * totals).astype(np.int64)
-    wanted = np.minimum(wanted, np.maximum(totals - 1, 0)) + np.cumsum(totals, axis=0) - totals
-    places = xp.searchsorted(reached, wanted.ravel(), side="right").reshape(uniform.shape)
+    targets = np.floor(xp.asarray(uniform) * totals).astype(np.int64)
+    targets = np.minimum(targets, np.maximum(totals - 1, 0)) + np.cumsum(totals, axis=0) - totals
+    places = xp.searchsorted(reached, targets.ravel(), side="right").reshape(uniform.shape)
     return np.minimum(places - n_rows * xp.arange(n_starts)[:, None], n_rows - 1), totals[:, 0] > 0
 
 
-def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
+def _to_host_together(codes: Any, has_mass: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return codes (S, n, M) and booleans (S,) in host memory, by a single transfer for both."""
-    both = devices.to_host(np.concatenate([codes.astype(np.int64).ravel(), left.astype(np.int64)]))
-    return both[: codes.size].astype(codes.dtype).reshape(codes.shape), both[codes.size :] > 0
+    joined = devices.to_host(np.concatenate([codes.astype(np.int64).ravel(), has_mass.astype(np.int64)]))
+    return joined[: codes.size].astype(codes.dtype).reshape(codes.shape), joined[codes.size :] > 0
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------
@@ -566,8 +572,8 @@ def nearest_centroids(
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
     xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
-    both = np.concatenate([const[None], cost])
-    units, _ = screen_units(devices.namespace(devices.kind_of(both)).ascontiguousarray(both), n_clusterings + 1)
+    terms = np.concatenate([const[None], cost])
+    units, _ = screen_units(devices.namespace(devices.kind_of(terms)).ascontiguousarray(terms), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,
         (codes.T, xp.asarray(offsets), xp.asarray(units), np.int32(n_clusterings + 5),

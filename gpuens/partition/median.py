@@ -35,11 +35,11 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 LOSSES = ("binder", "vi", "omari")
-FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
-ROWS_OF_STARTS = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
+FEW = 8  # largest number of rows whose partitions are all tried; 8 rows have 4,140
+ROWS_OF_STARTS = 4_000  # largest number of rows for starts on all rows; otherwise starts draw so many objects
 SETTLED = 200  # above ROWS_OF_STARTS, sweeps end when at most one in so many rows moves
 TABLES_BYTES = 16  # memory of a search for each pair of a base cluster and a cluster
-RULE_BYTES = 48  # the same of the rule for new objects
+RULE_BYTES = 48  # memory of the rule for new objects for each such pair
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 
 
@@ -83,35 +83,37 @@ class MedianSearch(Partitioner):
             )
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        most = n_clusters if n_clusters > 1 else self._most(rows)  # 1 stands also for a free number
+        # 1 stands also for a free number
+        max_clusters = n_clusters if n_clusters > 1 else self._largest_n_clusters(rows)
         checks.check_memory(
-            rows.n_clusters * most * (TABLES_BYTES * devices.n_threads() + RULE_BYTES),
+            rows.n_clusters * max_clusters * (TABLES_BYTES * devices.n_threads() + RULE_BYTES),
             devices.memory_budget(),
-            f"the numbers of objects in {rows.n_clusters} base clusters and up to {most} clusters, for each thread,",
+            f"the numbers of objects in {rows.n_clusters} base clusters and up to {max_clusters} clusters, for each "
+            "thread,",
             "ask for fewer clusters, max_clusters=…, or give fewer clusterings",
         )
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
-        least, most = (1, self._most(rows)) if n_clusters is None else (n_clusters, n_clusters)
-        some = rows if rows.n_rows <= ROWS_OF_STARTS else rows.draw_for(least, ROWS_OF_STARTS, rng)
-        search = _Search(self, some, least, most)
-        best = search.best_of_all() if len(some) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
-        if some is not rows:
-            labels = self._rule(some, np.asarray(by_first_row(best.labels)))(rows)
-            search = _Search(self, rows, least, most, settled=len(rows) // SETTLED)
+        fewest, limit = (1, self._largest_n_clusters(rows)) if n_clusters is None else (n_clusters, n_clusters)
+        sample = rows if rows.n_rows <= ROWS_OF_STARTS else rows.draw_for(fewest, ROWS_OF_STARTS, rng)
+        search = _Search(self, sample, fewest, limit)
+        best = search.best_of_all() if len(sample) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
+        if sample is not rows:
+            labels = self._rule(sample, np.asarray(by_first_row(best.labels)))(rows)
+            search = _Search(self, rows, fewest, limit, settled=len(rows) // SETTLED)
             best = search.descend(labels[None], np.arange(len(rows))[None])
         labels = np.asarray(by_first_row(best.labels))
         k = int(labels.max()) + 1
-        if n_clusters is None and self.max_clusters is None and k == most < rows.n_rows:
+        if n_clusters is None and self.max_clusters is None and k == limit < rows.n_rows:
             checks.warn(
-                f"the loss falls up to the limit of {most} clusters; pass max_clusters=… for more clusters and more "
+                f"the loss falls up to the limit of {limit} clusters; pass max_clusters=… for more clusters and more "
                 "time, or take loss='vi', which has fewer clusters."
             )
         results = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
         return Partition(labels, k, self._rule(rows, labels), results)
 
-    def _most(self, rows: Rows) -> int:
+    def _largest_n_clusters(self, rows: Rows) -> int:
         """Return the largest number of clusters that may be found if the number is free."""
         if self.max_clusters is not None:
             return min(int(self.max_clusters), rows.n_rows)
@@ -120,19 +122,19 @@ class MedianSearch(Partitioner):
     def _rule(self, rows: Rows, labels: np.ndarray) -> Nearest:
         """Return the rule that assigns an object unknown at fit to the cluster where it raises the loss least."""
         k, a = int(labels.max()) + 1, float(self.a)
-        held, objects = (of.astype(np.float64) for of in count_labels(rows, lambda _: labels, k))
+        shared, objects = (of.astype(np.float64) for of in count_labels(rows, lambda _: labels, k))
         if self.loss == "vi":
-            cost = -2.0 * (times_log(held + 1) - times_log(held))
+            cost = -2.0 * (times_log(shared + 1) - times_log(shared))
             const = (2 - a) * rows.n_clusterings * (times_log(objects + 1) - times_log(objects))
         elif self.loss == "binder":
-            cost, const = -2.0 * held, (2 - a) * rows.n_clusterings * objects
+            cost, const = -2.0 * shared, (2 - a) * rows.n_clusterings * objects
         else:
-            of_together, of_spread = _slopes(held, objects, rows)
-            cost, const = -held * np.repeat(of_together, np.diff(rows.offsets))[:, None], -objects * of_spread.sum()
+            of_together, of_spread = _slopes(shared, objects, rows)
+            cost, const = -shared * np.repeat(of_together, np.diff(rows.offsets))[:, None], -objects * of_spread.sum()
         return Nearest(cost, const, np.arange(k))
 
 
-class _Found(NamedTuple):
+class _Optimum(NamedTuple):
     labels: np.ndarray  # (G,)
     loss: float
     n_iter: int
@@ -142,22 +144,22 @@ class _Found(NamedTuple):
 class _Search:
     """The search among partitions of rows into ``least`` to ``most`` clusters."""
 
-    def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
+    def __init__(self, partitioner: MedianSearch, rows: Rows, fewest: int, limit: int, settled: int = 0) -> None:
         self.rows = rows
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
-        kept, times = np.unique(first_equal_clusterings(codes, sizes), return_counts=True)
-        offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
-        self.ensemble = cpu.MedianEnsemble(np.ascontiguousarray(codes.T[kept]), offsets, rows.counts, times)
-        of_whole = np.empty(0)
-        if given.loss == "vi":
-            of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
-        self.loss = cpu.MedianLoss(LOSSES.index(given.loss), float(given.a), of_whole)
-        self.bounds = cpu.MedianBounds(least, most, int(given.max_iter), settled)
+        distinct, times = np.unique(first_equal_clusterings(codes, sizes), return_counts=True)
+        offsets = np.concatenate([[0], np.cumsum(sizes[distinct])])
+        self.ensemble = cpu.MedianEnsemble(np.ascontiguousarray(codes.T[distinct]), offsets, rows.counts, times)
+        table = np.empty(0)
+        if partitioner.loss == "vi":
+            table = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
+        self.loss = cpu.MedianLoss(LOSSES.index(partitioner.loss), float(partitioner.a), table)
+        self.bounds = cpu.MedianBounds(fewest, limit, int(partitioner.max_iter), settled)
 
-    def best_of_all(self) -> _Found:
+    def best_of_all(self) -> _Optimum:
         """Return the best of all partitions, for few rows."""
         labels = np.empty(len(self.rows), dtype=np.int64)
-        return _Found(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
+        return _Optimum(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
 
     def starts(self, n_init: int, rng: np.random.Generator) -> np.ndarray:
         """Return the labels (n_init, G) of the starts, where -1 means that the search allocates the row.
@@ -170,41 +172,44 @@ class _Search:
         frequent = shuffled[np.argsort(-times[shuffled], kind="stable")]
         for start, m in zip(labels[: n_init // 2], frequent, strict=False):
             column = np.where(codes[m] == np.iinfo(codes.dtype).max, -1, codes[m].astype(np.int64))
-            start[:] = self._largest(column)
+            start[:] = self._number_by_size(column)
         if self.bounds.least == self.bounds.most:
             labels[-1] = category_kmeans(self.rows, self.bounds.most, rng, n_init=1).labels
         return labels
 
-    def _largest(self, column: np.ndarray) -> np.ndarray:
-        """Return labels renumbered by falling size; -1 for those of clusters beyond the most that there may be."""
-        known = column >= 0
-        sizes = np.bincount(column[known], weights=self.rows.counts[known])
+    def _number_by_size(self, column: np.ndarray) -> np.ndarray:
+        """Return labels renumbered by falling size; -1 for clusters beyond the largest allowed number."""
+        labelled = column >= 0
+        sizes = np.bincount(column[labelled], weights=self.rows.counts[labelled])
         number = np.empty(len(sizes) + 1, dtype=np.int64)
         number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
         number[-1] = -1
-        found = number[column]
-        return np.where(found < self.bounds.most, found, -1)
+        renumbered = number[column]
+        return np.where(renumbered < self.bounds.most, renumbered, -1)
 
-    def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Found:
+    def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Optimum:
         """Return the best partition to which the starts (n_init, G) lead."""
         return self.descend(starts, rng.permuted(np.tile(np.arange(starts.shape[1]), (len(starts), 1)), axis=1))
 
-    def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Found:
+    def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Optimum:
         """Return the best partition to which the starts (n_init, G) lead if they visit the rows in these orders."""
         labels = np.ascontiguousarray(starts, dtype=np.int64)
         losses, sweeps = np.empty(len(labels)), np.empty(len(labels), dtype=np.int64)
         cpu.search_medians(self.ensemble, self.loss, self.bounds, orders, labels, losses, sweeps)
         best = int(losses.argmin())
-        return _Found(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
+        return _Optimum(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
 
 
-def _slopes(held: np.ndarray, objects: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def _slopes(shared: np.ndarray, objects: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives (M,) of the adjusted Rand index by Σ_rc φ(n_rc), and by Σ_r φ(n_r)."""
     sizes = rows.cluster_sizes().astype(np.float64)
-    together = np.add.reduceat((held * (held - 1)).sum(axis=1), rows.offsets[:-1])
-    own = np.add.reduceat(sizes * (sizes - 1), rows.offsets[:-1])
-    spread, share = float((objects * (objects - 1)).sum()), own / max(rows.n_objects * (rows.n_objects - 1.0), 1.0)
-    beyond = (spread + own) / 2 - spread * share
-    beyond = np.where(beyond > 0, beyond, np.inf)  # the index is 1 whatever is added
-    above_chance = (together - spread * share) / beyond
-    return 1 / beyond, (-share - above_chance * (0.5 - share)) / beyond
+    together = np.add.reduceat((shared * (shared - 1)).sum(axis=1), rows.offsets[:-1])
+    pairs_of_clusterings = np.add.reduceat(sizes * (sizes - 1), rows.offsets[:-1])
+    spread, share = (
+        float((objects * (objects - 1)).sum()),
+        pairs_of_clusterings / max(rows.n_objects * (rows.n_objects - 1.0), 1.0),
+    )
+    range_of_index = (spread + pairs_of_clusterings) / 2 - spread * share
+    range_of_index = np.where(range_of_index > 0, range_of_index, np.inf)  # the index is 1 whatever is added
+    above_chance = (together - spread * share) / range_of_index
+    return 1 / range_of_index, (-share - above_chance * (0.5 - share)) / range_of_index

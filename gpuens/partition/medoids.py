@@ -56,8 +56,8 @@ class Medoids(Partitioner):
         for start in progress.bar(range(0, n, BLOCK), "all pairs of rows"):
             stop = min(start + BLOCK, n)
             np.subtract(1.0, similarity.tile(rows, start, stop), out=distances[start:stop])
-        each, counts = np.arange(n), rows.counts.astype(np.float64)
-        distances[each, each] = (1.0 - similarity.of_equal_rows(rows)) * (1.0 - 1.0 / counts)
+        diagonal, counts = np.arange(n), rows.counts.astype(np.float64)
+        distances[diagonal, diagonal] = (1.0 - similarity.self_similarities(rows)) * (1.0 - 1.0 / counts)
         medoids, objective = pam(distances, counts, n_clusters)
         labels = distances.take(medoids, axis=1).argmin(axis=1)
         labels[medoids] = np.arange(n_clusters)

@@ -16,9 +16,9 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
-from gpuens.partition.base import OrderedColumns, Partition, Partitioner, shares_of
-from gpuens.partition.metis import graph_fits, metis, why_no_metis
-from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
+from gpuens.partition.base import OrderedColumns, Partition, Partitioner, label_in_steps, shares_of
+from gpuens.partition.metis import check_graph_memory, metis, why_no_metis
+from gpuens.partition.spectral import check_eigenvector_memory, normalized_cut
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
@@ -85,7 +85,7 @@ class MetaClusters(Partitioner):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))
         _check_n_meta_clusters(n_clusters, n_vertices)
-        (graph_fits if self.cut == "metis" else eigenvectors_fit)(n_vertices, n_clusters)
+        (check_graph_memory if self.cut == "metis" else check_eigenvector_memory)(n_vertices, n_clusters)
         if rows.here:
             at_once = min(len(rows), _rows_at_once(n_clusters, rows.device))
             checks.check_memory(
@@ -99,10 +99,10 @@ class MetaClusters(Partitioner):
         settings: dict[str, Any] = {"imbalance": self.imbalance, "random_state": self.random_state}
         if self.cut == "normalized":
             settings = {"cut": partial(normalized_cut, n_init=self.n_init, random_state=self.random_state)}
-        found = meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
-        if self.others == "similarity" and found.labels is not None:
-            found.rule = None
-        return found
+        partition = meta_clustering(similarity.between_clusters(rows), rows, n_clusters, **settings)
+        if self.others == "similarity" and partition.labels is not None:
+            partition.rule = None
+        return partition
 
 
 @takes_rng
@@ -162,16 +162,12 @@ class FirstChoice:
     in_use: np.ndarray | None = None  # the meta-clusters in use, in ascending order; None means all meta-clusters
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        step = _rows_at_once(self.n_clusters, rows.device)
-        labels = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            associated = association(self.clusters, self.n_clusters, rows.take(some))
-            if self.in_use is None:
-                labels[some] = associated.argmax(axis=1)
-            else:
-                labels[some] = self.in_use[associated[:, self.in_use].argmax(axis=1)]
-        return labels
+        in_use = np.arange(self.n_clusters) if self.in_use is None else self.in_use
+
+        def label(piece: Rows) -> np.ndarray:
+            return in_use[association(self.clusters, self.n_clusters, piece)[:, in_use].argmax(axis=1)]
+
+        return label_in_steps(label, rows, _rows_at_once(self.n_clusters, rows.device))
 
     def among(self, labels: np.ndarray) -> "FirstChoice":
         return replace(self, in_use=labels)
@@ -200,29 +196,28 @@ def _meta_clusters(
 ) -> np.ndarray:
     """Return the meta-cluster of each cluster (N_c,), -1 for clusters without objects."""
     _check_n_meta_clusters(n_clusters, int(np.count_nonzero(objects_in)))
-    there = np.flatnonzero(objects_in)
+    in_use = np.flatnonzero(objects_in)
 
     def among_them(start: int, stop: int) -> np.ndarray:
         if callable(similarities):
-            rows = [similarities(c, c + 1)[0] for c in there[start:stop].tolist()]
-            return np.array(rows)[:, there]
-        return similarities[there[start:stop]][:, there]
+            rows = [similarities(c, c + 1)[0] for c in in_use[start:stop].tolist()]
+            return np.array(rows)[:, in_use]
+        return similarities[in_use[start:stop]][:, in_use]
 
     meta = np.full(len(objects_in), -1, dtype=np.int64)
-    everywhere = len(there) == len(objects_in)
-    meta[there] = cut(similarities if everywhere else among_them, objects_in[there], n_clusters)
+    everywhere = len(in_use) == len(objects_in)
+    meta[in_use] = cut(similarities if everywhere else among_them, objects_in[in_use], n_clusters)
     return meta
 
 
 def association(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:
     """Return the association of each row with each meta-cluster, (G, k) float64, host."""
     table = np.zeros((len(clusters), n_clusters))
-    known = np.flatnonzero(clusters >= 0)
-    table[known, clusters[known]] = 1.0
+    in_use = np.flatnonzero(clusters >= 0)
+    table[in_use, clusters[in_use]] = 1.0
     # counts are divided only once, so that equal shares have the same bits
     shared = devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
-    associated: np.ndarray = shared / np.maximum(table.sum(axis=0), 1.0)
-    return associated
+    return shared / np.maximum(table.sum(axis=0), 1.0)
 
 
 def shares(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:

@@ -117,7 +117,7 @@ def metis(
         return np.arange(n)
     sparse = hasattr(similarities, "tocoo")
     n_edges = similarities.nnz if sparse else n * n
-    graph_fits(n, n_parts, n_edges if sparse else None)
+    check_graph_memory(n, n_parts, n_edges if sparse else None)
     if (why := why_no_metis()) is not None:
         raise ImportError(why)
     import pymetis
@@ -130,11 +130,12 @@ def metis(
             "work on a sample, reduction=Sample(…)."
         )
     weights = scaled_weights(weights, min(MOST_WEIGHT, largest // 4))
-    starts, columns, edges = _sparse_edges(similarities, n) if sparse else _edges(_rows_of(similarities, n), n)
+    graph_edges = _read_sparse_edges(similarities, n) if sparse else _build_edges(_rows_of(similarities, n), n)
+    starts, columns, edges = graph_edges
     _refuse_asymmetry(starts, columns, edges)
     if not len(edges):
         checks.warn("similarities between different vertices are all 0: which of them share a part is arbitrary.")
-    edges = _scaled(edges, integer)
+    edges = _scale_edges(edges, integer)
     graph = pymetis.CSRAdjacency(starts.astype(integer, copy=False), columns.astype(integer, copy=False))
     options = pymetis.Options(
         seed=int(checks.make_generator(random_state).integers(2**31)),
@@ -143,15 +144,14 @@ def metis(
     )
     limited = limit_to_a_part(weights, n_parts).astype(integer)
     for recursive in (False, True):
-        found = _call_metis(
+        cut = _call_metis(
             pymetis.part_graph, n_parts, graph, vweights=limited, eweights=edges, recursive=recursive, options=options
         )
-        labels = np.array(found.vertex_part, dtype=np.int64)
+        labels = np.array(cut.vertex_part, dtype=np.int64)
         if np.bincount(labels, minlength=n_parts).all():
             break
     cpu.fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
-    numbered: np.ndarray = by_first_row(labels)
-    return numbered
+    return by_first_row(labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class METIS(Partitioner):
         return why_no_metis()
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(len(rows), n_clusters)
+        check_graph_memory(len(rows), n_clusters)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         return Partition.of_labels(self._cut(similarity.pair_sums(rows), rows.counts, n_clusters))
@@ -213,7 +213,7 @@ class NearestMETIS(METIS):
         checks.check_integer(self.neighbors, "neighbors", minimum=1, maximum=MOST_LISTED)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(len(rows), n_clusters, 2 * int(self.neighbors) * len(rows))
+        check_graph_memory(len(rows), n_clusters, 2 * int(self.neighbors) * len(rows))
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import coo_array
@@ -240,20 +240,20 @@ class BipartiteMETIS(METIS):
     bytes_each_pair = 0
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        graph_fits(rows.n_rows + rows.n_clusters, n_clusters, 2 * rows.n_rows * rows.n_clusterings)
+        check_graph_memory(rows.n_rows + rows.n_clusters, n_clusters, 2 * rows.n_rows * rows.n_clusterings)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import block_array
 
         if n_clusters == len(rows):  # METIS's cut would have parts that hold only clusters and no rows
             return Partition.of_labels(np.arange(n_clusters))
-        there = rows.cluster_sizes() > 0
-        edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, there]
+        in_use = rows.cluster_sizes() > 0
+        edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, in_use]
         weights = np.concatenate([rows.counts, np.ones(edges.shape[1], dtype=np.int64)])
         parts = self._cut(block_array([[None, edges], [edges.T, None]]), weights, n_clusters)
-        found = Partition.of_labels(by_first_row(parts[: len(rows)]))
-        checks.warn_of_fewer(found.n_clusters, n_clusters)
-        return found
+        partition = Partition.of_labels(by_first_row(parts[: len(rows)]))
+        checks.warn_of_fewer(partition.n_clusters, n_clusters)
+        return partition
 
 
 # --- the package ------------------------------------------------------------------------------------------------------
@@ -272,27 +272,26 @@ def why_no_metis() -> str | None:
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
+def check_graph_memory(n: int, n_parts: int, n_edges: int | None = None) -> None:
     """Raise MemoryError, before any edge is computed, if a graph of n vertices does not fit in memory.
 
     ``n_edges`` counts each edge in both directions; None is a complete graph.
     """
     if n_edges is None:
-        what, needed = "all pairs", (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n
+        edges, needed = "all pairs", (BYTES_PER_PAIR if n >= MANY_PARTS * n_parts else 44) * n * n
     else:
-        what, needed = f"{n_edges // 2} edges", BYTES_PER_EDGE * n_edges
+        edges, needed = f"{n_edges // 2} edges", BYTES_PER_EDGE * n_edges
     checks.check_memory(
         needed,
         devices.memory_budget(),
-        f"METIS holds {what} of {n:,} vertices, which",
+        f"METIS holds {edges} of {n:,} vertices, which",
         "work on a sample, reduction=Sample(…)",
     )
 
 
 def _rows_of(similarities: Any, n: int) -> RowsOf:
     if callable(similarities):
-        rows: RowsOf = similarities
-        return rows
+        return similarities
     _check_shape(np.shape(similarities), (n, n))
     return lambda start, stop: similarities[start:stop]
 
@@ -305,7 +304,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
         )
 
 
-def _edges(similarities_of: RowsOf, n: int) -> Edges:
+def _build_edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
     columns = np.empty(n * (n - 1), dtype=np.int64)  # the operating system provides memory only when it is written
@@ -314,21 +313,21 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
         stop = min(start + BLOCK, n)
         rows = np.ascontiguousarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
-        _refuse_negative(rows, lambda at: divmod(at, n), start)
+        _refuse_negative(rows, lambda place: divmod(place, n), start)
         cpu.append_edges(start, rows, starts, columns, edges)
     return starts, columns[: starts[n]], edges[: starts[n]]
 
 
-def _sparse_edges(similarities: Any, n: int) -> Edges:
-    """Return the same graph as `_edges`, from a SciPy sparse array."""
+def _read_sparse_edges(similarities: Any, n: int) -> Edges:
+    """Return the graph of a SciPy sparse array in CSR: starts, columns and similarities."""
     from scipy.sparse import coo_array
 
     _check_shape(similarities.shape, (n, n))
-    given = coo_array(similarities)
-    row, column, values = given.row, given.col, given.data.astype(np.float64)
-    _refuse_negative(values, lambda at: (int(row[at]), int(column[at])))
-    kept = (row != column) & (values > 0)
-    graph = coo_array((values[kept], (row[kept], column[kept])), shape=(n, n)).tocsr()
+    matrix = coo_array(similarities)
+    row, column, values = matrix.row, matrix.col, matrix.data.astype(np.float64)
+    _refuse_negative(values, lambda place: (int(row[place]), int(column[place])))
+    is_edge = (row != column) & (values > 0)
+    graph = coo_array((values[is_edge], (row[is_edge], column[is_edge])), shape=(n, n)).tocsr()
     graph.sort_indices()
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
 
@@ -339,23 +338,23 @@ def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]]
     Rows are counted from ``start``.
     """
     if values.size and not (values.min() >= 0 and values.max() < np.inf):
-        at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
-        i, j = place(at)
+        first = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
+        i, j = place(first)
         raise ValueError(
-            f"similarities must be finite and at least 0, but that of {start + i} and {j} is {values.ravel()[at]}."
+            f"similarities must be finite and at least 0, but that of {start + i} and {j} is {values.ravel()[first]}."
         )
 
 
 def _refuse_asymmetry(starts: np.ndarray, columns: np.ndarray, edges: np.ndarray) -> None:
-    i, j, there, back = cpu.symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
+    i, j, forward, backward = cpu.symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
-            f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
-            "(S + S.T) / 2."
+            f"similarities must be symmetric, but that of {i} to {j} is {forward} and that of {j} to {i} is "
+            f"{backward}; pass (S + S.T) / 2."
         )
 
 
-def _scaled(edges: np.ndarray, integer: Any) -> np.ndarray:
+def _scale_edges(edges: np.ndarray, integer: Any) -> np.ndarray:
     """Return similarities scaled to integers ≥ 1 whose sum is at most half of the largest integer."""
     if len(edges) == 0:
         return edges.astype(integer)
@@ -426,20 +425,19 @@ def check_vertex_weights(values: Any) -> np.ndarray:
         raise ValueError(
             f"weights must be whole numbers, one per vertex, but have shape {array.shape} and dtype {array.dtype}."
         )
-    whole = array.astype(np.int64)
-    if whole.min() < 1:  # also catches unsigned weights beyond int64
-        raise ValueError(f"weights must be whole numbers of at least 1, but {array[whole.argmin()]} was found.")
-    return whole
+    integers = array.astype(np.int64)
+    if integers.min() < 1:  # also catches unsigned weights beyond int64
+        raise ValueError(f"weights must be whole numbers of at least 1, but {array[integers.argmin()]} was found.")
+    return integers
 
 
-def scaled_weights(weights: np.ndarray, most: int) -> np.ndarray:
-    """Return whole weights ≥ 1 whose sum is about ``most`` at most: the given ones, or divided by a power of 2."""
+def scaled_weights(weights: np.ndarray, largest_total: int) -> np.ndarray:
+    """Return whole weights ≥ 1, divided by a power of 2 if their sum is above about ``largest_total``."""
     total = sum(weights.tolist())
-    if total <= most:
+    if total <= largest_total:
         return weights
-    power = 2.0 ** (-(-total // most) - 1).bit_length()
-    scaled: np.ndarray = np.maximum(np.rint(weights / power), 1).astype(np.int64)
-    return scaled
+    power = 2.0 ** (-(-total // largest_total) - 1).bit_length()
+    return np.maximum(np.rint(weights / power), 1).astype(np.int64)
 
 
 def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
@@ -456,5 +454,4 @@ def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
         if weight <= limit:
             break
         rest -= weight
-    limited: np.ndarray = np.minimum(weights, limit)
-    return limited
+    return np.minimum(weights, limit)

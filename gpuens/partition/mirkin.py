@@ -49,45 +49,45 @@ class MirkinSearch(Partitioner):
         start = category_kmeans(rows, n_clusters, rng, self.n_init)
         assert start.rule is not None
         # QMI leaves clusters empty if rows differ in missing labels only, because its distances ignore them
-        held, objects = count_labels(rows, start.rule, n_clusters)
-        labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
+        shared, objects = count_labels(rows, start.rule, n_clusters)
+        labels, shared, objects = start.labels.copy(), np.ascontiguousarray(shared), objects.astype(np.int64)
         # on the host, because rows move one after the other
         codes = np.ascontiguousarray(devices.to_host(rows.ensemble.codes).T)
-        n_iter = cpu.descend_mirkin(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
+        n_iter = cpu.descend_mirkin(codes, rows.offsets, rows.counts, labels, shared, objects, self.max_iter)
         in_use, first = np.unique(labels, return_index=True)
         order = in_use[np.argsort(first)]
-        held, objects = held[:, order], objects[order]
+        shared, objects = shared[:, order], objects[order]
         checks.warn_of_fewer(len(order), n_clusters)
         results = {
-            "objective": _objective(held, objects, rows.n_clusterings),
+            "objective": _objective(shared, objects, rows.n_clusterings),
             "n_iter": abs(n_iter),
             "converged": n_iter > 0,
         }
-        return Partition(by_first_row(labels), len(order), _least_change(held, objects, rows.n_clusterings), results)
+        return Partition(by_first_row(labels), len(order), _least_change(shared, objects, rows.n_clusterings), results)
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
-        drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
+        sample = rows.draw_for(n_clusters, RESTARTS_ON, rng)
         with checks.recorded():  # no warnings about the sample; warnings about all rows follow below
-            rule = replace(self, random_state=rng)(None, drawn, n_clusters).rule
+            rule = replace(self, random_state=rng)(None, sample, n_clusters).rule
         assert isinstance(rule, Nearest)
-        best, converged, n_iter = np.inf, False, 0
+        best_objective, converged, n_iter = np.inf, False, 0
         while n_iter < self.max_iter and not converged:
             n_iter += 1
-            held, objects = count_labels(rows, rule, len(rule.const))
-            objective = _objective(held, objects, rows.n_clusterings)
-            converged = not objective < best
+            shared, objects = count_labels(rows, rule, len(rule.const))
+            objective = _objective(shared, objects, rows.n_clusterings)
+            converged = not objective < best_objective
             if not converged:
-                best, kept = objective, rule
-                rule = _least_change(held, objects, rows.n_clusterings)
-        known, labels = numbered(kept, len(kept.const), rows)
-        checks.warn_of_fewer(known.n_labels, n_clusters)
-        return Partition.of_rule(known, labels, objective=best, n_iter=n_iter, converged=converged)
+                best_objective, best_rule = objective, rule
+                rule = _least_change(shared, objects, rows.n_clusterings)
+        numbered_rule, labels = numbered(best_rule, len(best_rule.const), rows)
+        checks.warn_of_fewer(numbered_rule.n_labels, n_clusters)
+        return Partition.of_rule(numbered_rule, labels, objective=best_objective, n_iter=n_iter, converged=converged)
 
 
-def _objective(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> float:
-    return float((objects.astype(np.float64) ** 2).sum() - 2 / n_clusterings * (held.astype(np.float64) ** 2).sum())
+def _objective(shared: np.ndarray, objects: np.ndarray, n_clusterings: int) -> float:
+    return float((objects.astype(np.float64) ** 2).sum() - 2 / n_clusterings * (shared.astype(np.float64) ** 2).sum())
 
 
-def _least_change(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
+def _least_change(shared: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
     """Return the rule that assigns a row unknown at fit to the cluster where it raises the objective least."""
-    return Nearest(-2.0 * held, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))
+    return Nearest(-2.0 * shared, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))

@@ -77,8 +77,8 @@ class Mixture(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
-        all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
-        search = _EMRun(rows if all_of_them else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
+        uses_all_rows = rows.here and rows.n_rows <= RESTARTS_ON
+        search = _EMRun(rows if uses_all_rows else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
         results: dict[str, Any] = {}
         if n_clusters is None:
             tried = [search.best(k, self.n_init, rng) for k in range(2, min(MOST_CLUSTERS, search.rows.n_rows) + 1)]
@@ -88,7 +88,7 @@ class Mixture(Partitioner):
             results["scores"] = scores
         else:
             best = search.best(n_clusters, self.n_init, rng)
-        if not all_of_them:
+        if not uses_all_rows:
             best = _EMRun(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
         return self._partition(best, rows, results)
 
@@ -141,24 +141,24 @@ class _EMRun:
         fit = max((self.climb(*start, max_iter=short) for start in starts), key=lambda fit: fit.bits)
         if fit.converged or short == self.max_iter:
             return fit
-        then = self.climb(fit.alpha, fit.theta, max_iter=self.max_iter - short + 1)
-        return then._replace(n_iter=then.n_iter + short - 1)
+        continued = self.climb(fit.alpha, fit.theta, max_iter=self.max_iter - short + 1)
+        return continued._replace(n_iter=continued.n_iter + short - 1)
 
     def start(self, k: int, softened: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return α and θ for a start: softened k-means clusters, or the overall distribution times random numbers."""
-        drawn = self.labels.distributions(
+        theta = self.labels.distributions(
             self.labels.sizes[:, None] * rng.exponential(size=(len(self.labels.sizes), k))
         )
         alpha = np.full(k, 1 / k)
         if softened:
-            found = category_kmeans(self.rows, k, rng, n_init=1)
-            assert found.rule is not None
-            held, objects = count_labels(self.rows, found.rule, found.n_clusters)
+            partition = category_kmeans(self.rows, k, rng, n_init=1)
+            assert partition.rule is not None
+            shared, objects = count_labels(self.rows, partition.rule, partition.n_clusters)
             of_all = self.labels.distributions(self.labels.sizes[:, None])
-            blurred = (1 - SOFTENED) * self.labels.distributions(held) + SOFTENED * of_all
-            drawn[:, : found.n_clusters] = blurred
-            alpha[: found.n_clusters] *= objects * (found.n_clusters / objects.sum())
-        return alpha, drawn
+            blurred = (1 - SOFTENED) * self.labels.distributions(shared) + SOFTENED * of_all
+            theta[:, : partition.n_clusters] = blurred
+            alpha[: partition.n_clusters] *= objects * (partition.n_clusters / objects.sum())
+        return alpha, theta
 
     def climb(self, alpha: np.ndarray, theta: np.ndarray, max_iter: int | None = None) -> _Fit:
         """Run EM iterations from α and θ as long as they raise the likelihood; return the fit."""
@@ -187,9 +187,9 @@ class _EMRun:
 def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
     """Return the posterior probabilities (G, K) of K components for each row, host."""
     shares = np.empty((len(rows), len(const)))
-    for some in _slices(rows, len(const)):
-        found, _ = _posteriors_of(rows.take(some), table, const, 52)
-        shares[some] = devices.to_host(found) * 2.0**-52
+    for piece in _slices(rows, len(const)):
+        posteriors_of_piece, _ = _compute_posteriors(rows.take(piece), table, const, 52)
+        shares[piece] = devices.to_host(posteriors_of_piece) * 2.0**-52
     return shares
 
 
@@ -202,22 +202,21 @@ def _slices(rows: Rows, k: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, len(rows), step)]
 
 
-def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
+def _compute_posteriors(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
     sums = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
-    found: tuple[Any, Any] = posteriors(sums, const, 2.0**places, device=rows.device)
-    return found
+    return posteriors(sums, const, 2.0**places, device=rows.device)
 
 
 def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
     """Return the sums of posteriors over each cluster (N_c, K) and over all objects (K,), and log2 L, in units."""
     total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
-    for some in _slices(rows, len(const)):
-        piece = rows.take(some)
-        counts = rows.xp.asarray(piece.counts)
-        shares, bits = _posteriors_of(piece, table, const, places)
+    for piece in _slices(rows, len(const)):
+        part = rows.take(piece)
+        counts = rows.xp.asarray(part.counts)
+        shares, bits = _compute_posteriors(part, table, const, places)
         shares *= counts[:, None]
-        known, _ = label_correspondences(piece.codes, rows.offsets, shares, device=rows.device)
-        total[:-2] += devices.to_host(known)
+        sums, _ = label_correspondences(part.codes, rows.offsets, shares, device=rows.device)
+        total[:-2] += devices.to_host(sums)
         total[-2] += devices.to_host(shares.sum(axis=0))
         total[-1, 0] += int(np.rint(bits * 2.0**bit_places).astype(np.int64) @ counts)
     return total
@@ -226,9 +225,8 @@ def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_p
 def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: int) -> np.int64:
     """Return the log-likelihood of the rows together with their most likely components, in whole units."""
     _, bits = nearest_centroids(rows.codes, rows.offsets, -table, -const, device=rows.device)
-    whole = np.rint(bits * 2.0**bit_places).astype(np.int64) * rows.xp.asarray(rows.counts)
-    likelihood: np.int64 = -devices.to_host(whole).sum()
-    return likelihood
+    units = np.rint(bits * 2.0**bit_places).astype(np.int64) * rows.xp.asarray(rows.counts)
+    return -devices.to_host(units).sum()
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ def main(hypergraph: str, parts: str, n_parts: str, imbalance: str, objective: s
     context = initializer.context_from_preset(mtkahypar.PresetType.DETERMINISTIC)
     context.set_partitioning_parameters(int(n_parts), float(imbalance), getattr(mtkahypar.Objective, objective))
     context.logging = False
-    found = initializer.hypergraph_from_file(hypergraph, context, mtkahypar.FileFormat.HMETIS).partition(context)
+    partition = initializer.hypergraph_from_file(hypergraph, context, mtkahypar.FileFormat.HMETIS).partition(context)
     with open(parts, "w") as file:
-        file.writelines(f"{part}\n" for part in found.get_partition())
+        file.writelines(f"{part}\n" for part in partition.get_partition())
 
 
 if __name__ == "__main__":

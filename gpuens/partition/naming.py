@@ -19,18 +19,17 @@ BLOCK = 2**16  # largest number of rows that are counted together, so that their
 TIES = ("unknown", "first", "error")
 
 
-class Counted(NamedTuple):
+class VoteCounts(NamedTuple):
     """The votes for each row, arrays (G,), int64, in host memory."""
 
     first: np.ndarray  # code of the name with most votes; of tied names, the one that the first clustering gives; or -1
-    most: np.ndarray  # votes for this name
-    next: np.ndarray  # votes for the next name, equal to `most` for a tie
-    cast: np.ndarray  # votes for all names
+    winner_votes: np.ndarray  # votes for this name
+    next_votes: np.ndarray  # votes for the next name, equal to `winner_votes` for a tie
+    n_votes: np.ndarray  # votes for all names
 
     @property
     def tied(self) -> np.ndarray:
-        tied: np.ndarray = (self.next == self.most) & (self.cast > 0)
-        return tied
+        return (self.next_votes == self.winner_votes) & (self.n_votes > 0)
 
     def chosen(self, ties: str) -> np.ndarray:
         """Return the code of each row's name, -1 for a row without votes and for a tie that is ``"unknown"``."""
@@ -58,45 +57,52 @@ class NamedVotes(Partitioner):
         tied, counts = votes.tied, rows.counts
         if self.ties == "error" and tied.any():
             refuse_tie(rows, int(tied.argmax()), int(counts[tied].sum()))
-        chosen = votes.chosen(self.ties)
+        row_codes = votes.chosen(self.ties)
         # rows without a name get the largest number
-        found, labels = np.unique(np.where(chosen < 0, len(names), chosen), return_inverse=True)
-        about = {
+        codes, labels = np.unique(np.where(row_codes < 0, len(names), row_codes), return_inverse=True)
+        results = {
             "classes": names,
             "n_ties": int(counts[tied].sum()),
-            "n_unanswered": int(counts[votes.cast == 0].sum()),
+            "n_unanswered": int(counts[votes.n_votes == 0].sum()),
         }
-        cast = np.maximum(votes.cast, 1)
+        n_votes = np.maximum(votes.n_votes, 1)
         return Partition(
             labels,
-            len(found),
-            results=about,
+            len(codes),
+            results=results,
             membership=partial(name_shares, len(names)),
-            names=name_codes(names, np.where(found == len(names), checks.MISSING, found), "cpu"),
-            certainty={"confidence": votes.most / cast, "margin": (votes.most - votes.next) / cast},
+            names=name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
+            certainty={
+                "confidence": votes.winner_votes / n_votes,
+                "margin": (votes.winner_votes - votes.next_votes) / n_votes,
+            },
         )
 
 
 def refuse_tie(rows: Rows, g: int, n_objects: int) -> None:
     """Refuse tied votes, and show the tied names of row g."""
     row = rows.ensemble.take(np.array([g]))
-    given = [own[code] for own, code in zip(row.categories, row.codes[0], strict=True) if code != row.missing_code]
-    most = max(map(given.count, given))
-    tied = [name for name in dict.fromkeys(given) if given.count(name) == most]
+    names_of_row = [
+        categories[code]
+        for categories, code in zip(row.categories, row.codes[0], strict=True)
+        if code != row.missing_code
+    ]
+    n_votes = max(map(names_of_row.count, names_of_row))
+    tied = [name for name in dict.fromkeys(names_of_row) if names_of_row.count(name) == n_votes]
     raise ValueError(
         f"ties='error', but the votes for {n_objects:,} object(s) are tied, for one of them between "
         f"{checks.listed(tied)}; take ties='unknown' or ties='first'."
     )
 
 
-def count_votes(rows: Rows) -> Counted:
+def count_votes(rows: Rows) -> VoteCounts:
     """Return the votes for the names of each row; missing labels have no vote. The host counts."""
     codes = rows.ensemble.codes
     parts = [_count_votes(codes[start : start + BLOCK]) for start in range(0, len(codes), BLOCK)]
-    return Counted(*map(np.concatenate, zip(*parts, strict=True)))
+    return VoteCounts(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _count_votes(codes: np.ndarray) -> Counted:
+def _count_votes(codes: np.ndarray) -> VoteCounts:
     n_rows, n_clusterings = codes.shape
     missing = int(np.iinfo(codes.dtype).max)
     # a code and the place of its clustering in one number, so that a run begins with the first clustering of its name
@@ -107,28 +113,28 @@ def _count_votes(codes: np.ndarray) -> Counted:
     placed.sort(axis=1)
     columns = np.ascontiguousarray(placed.T)
     names, places = columns // n_clusterings, columns % n_clusterings
-    first, most, following, cast, run, place = np.zeros((6, n_rows), dtype=np.int64)
-    first -= 1
-    at = np.full(n_rows, n_clusterings)  # the first clustering that gives the name with most votes
+    winner, winner_votes, next_votes, n_votes, run, place = np.zeros((6, n_rows), dtype=np.int64)
+    winner -= 1
+    leading_place = np.full(n_rows, n_clusterings)  # the first clustering that gives the name with most votes
     for m in range(n_clusterings):
         begins = names[m] != names[m - 1] if m else np.ones(n_rows, dtype=bool)
         run = np.where(begins, 1, run + 1)
         place = np.where(begins, places[m], place)
         ends = names[m] != names[m + 1] if m + 1 < n_clusterings else np.ones(n_rows, dtype=bool)
         votes = np.where(ends & (names[m] != missing), run, 0)
-        better = (votes > most) | ((votes == most) & (votes > 0) & (place < at))
-        following = np.maximum(following, np.minimum(most, votes))
-        most = np.maximum(most, votes)
-        first, at = np.where(better, names[m], first), np.where(better, place, at)
-        cast += votes
-    return Counted(first, most, following, cast)
+        better = (votes > winner_votes) | ((votes == winner_votes) & (votes > 0) & (place < leading_place))
+        next_votes = np.maximum(next_votes, np.minimum(winner_votes, votes))
+        winner_votes = np.maximum(winner_votes, votes)
+        winner, leading_place = np.where(better, names[m], winner), np.where(better, place, leading_place)
+        n_votes += votes
+    return VoteCounts(winner, winner_votes, next_votes, n_votes)
 
 
 def name_shares(n_names: int, rows: Rows) -> np.ndarray:
     """Return the share of votes for each name, for each row, (G, k), host; rows without votes get equal shares."""
     codes = rows.ensemble.codes
-    found = np.zeros((len(rows), n_names + 1))  # the last column takes the missing labels
-    each = np.arange(len(rows))
+    votes = np.zeros((len(rows), n_names + 1))  # the last column takes the missing labels
+    row_numbers = np.arange(len(rows))
     for m in range(rows.n_clusterings):
-        found[each, np.minimum(codes[:, m], n_names)] += 1.0
-    return shares_of(found[:, :n_names])
+        votes[row_numbers, np.minimum(codes[:, m], n_names)] += 1.0
+    return shares_of(votes[:, :n_names])

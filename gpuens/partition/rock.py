@@ -42,8 +42,9 @@ class Rock(NamedTuple):
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
     """Merge G groups of objects until ``n_clusters`` clusters are left; each merge takes the pair of best goodness.
 
-    `linkage.order` decides between pairs of equal goodness; without links the smaller union is preferred. The merges
-    are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and about G² steps.
+    Between pairs of equal goodness, the total order of `linkage.nearest` decides; without links the smaller union is
+    preferred. The merges are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and
+    about G² steps.
 
     Parameters
     ----------
@@ -81,11 +82,11 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     theta = check_theta(theta)
     sizes = check_vertex_weights(sizes)
     n_objects = int(sizes.sum())
-    links_fit(n, n_objects)
+    check_link_memory(n, n_objects)
     power = 1 + 2 * (1 - theta) / (1 + theta)
     n_powers = n_objects + 1 if n_objects < TABLE else 0
     powers = np.fromiter((math.pow(size, power) for size in range(n_powers)), np.float64, n_powers), power
-    links = _all_links(links_of, n)
+    links = _collect_links(links_of, n)
     n_merges = n - n_clusters
     kept, absorbed = np.empty(n_merges, dtype=np.int64), np.empty(n_merges, dtype=np.int64)
     goodness = np.empty(n_merges)
@@ -96,7 +97,7 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
             f"n_clusters={n_clusters} merges {n_separate} clusters without links between them, the smallest first; ask "
             "for more clusters or take a smaller theta."
         )
-    return Rock(_labels(kept, absorbed, n), kept, absorbed, goodness)
+    return Rock(_label_groups(kept, absorbed, n), kept, absorbed, goodness)
 
 
 @dataclass(frozen=True)
@@ -117,29 +118,29 @@ class ROCK(Partitioner):
             check_theta(self.threshold)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        links_fit(len(rows), rows.n_objects)
+        check_link_memory(len(rows), rows.n_objects)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         threshold = self.threshold
         if threshold is None:
             threshold = min(similarity.results.get("threshold", 0.5), LARGEST_THETA)
         links_of, unit = similarity.links(rows)
-        found = rock(links_of, rows.counts, n_clusters, threshold)
-        merges = found._replace(goodness=found.goodness * unit)
-        return Partition.of_labels(found.labels, merges=merges, threshold=threshold)
+        rock_merges = rock(links_of, rows.counts, n_clusters, threshold)
+        merges = rock_merges._replace(goodness=rock_merges.goodness * unit)
+        return Partition.of_labels(rock_merges.labels, merges=merges, threshold=threshold)
 
 
 def check_theta(theta: Any) -> float:
     """Return the checked θ of ROCK's goodness; a θ near 1 would make the denominators 0."""
-    found = checks.check_number(theta, "theta")
-    if not 0.0 <= found <= LARGEST_THETA:
+    number = checks.check_number(theta, "theta")
+    if not 0.0 <= number <= LARGEST_THETA:
         raise ValueError(
-            f"theta must be from 0 to {LARGEST_THETA}, because at 1 every goodness is infinite, but is {found}."
+            f"theta must be from 0 to {LARGEST_THETA}, because at 1 every goodness is infinite, but is {number}."
         )
-    return found
+    return number
 
 
-def links_fit(n_rows: int, n_objects: int) -> None:
+def check_link_memory(n_rows: int, n_objects: int) -> None:
     """Raise MemoryError, before neighbours are searched, if the links of these rows do not fit in memory."""
     checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + (n_objects if n_objects < TABLE else 0)),
@@ -149,17 +150,17 @@ def links_fit(n_rows: int, n_objects: int) -> None:
     )
 
 
-def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
+def _label_groups(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
-    for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # final, because merges are read in reverse order
+    for kept_cluster, absorbed_cluster in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
+        cluster[absorbed_cluster] = cluster[kept_cluster]  # final, because merges are read in reverse order
     return np.unique(cluster, return_inverse=True)[1]
 
 
 # --- the triangle of all pairs ----------------------------------------------------------------------------------------
 
 
-def _all_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
+def _collect_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
     links = np.empty(n * (n - 1) // 2, dtype=np.int64)
     total = 0.0
     for start in progress.bar(range(0, n, BLOCK), "links"):

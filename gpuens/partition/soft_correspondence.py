@@ -33,7 +33,7 @@ import numpy as np
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import Partition, Partitioner, label_in_steps
 from gpuens.partition.soft_descent import STEPS, Problem, descend, first_tables
 from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_correspondences
 from gpuens.runtime import checks
@@ -83,19 +83,19 @@ class SoftCorrespondence(Partitioner):
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
         if n_clusters is None:  # the number of clusters will be chosen later
             return
-        most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
-        if alpha >= most:  # a denominator of eq 10 could be ≤ 0
+        limit = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
+        if alpha >= limit:  # a denominator of eq 10 could be ≤ 0
             raise ValueError(
-                f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
+                f"alpha={alpha:g} must be below beta * n_clusters = {limit:g}, so that the objective cannot rise; take "
                 "a smaller alpha or a larger beta."
             )
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         init = self.init
         if not isinstance(init, str):
-            sizes = [len(own) for own in rows.ensemble.categories]
+            sizes = [len(names) for names in rows.ensemble.categories]
             init = _first_correspondences(init, sizes, n_clusters)
-        found = soft_correspondence(
+        fit = soft_correspondence(
             rows,
             n_clusters,
             alpha=float(self.alpha),
@@ -106,21 +106,21 @@ class SoftCorrespondence(Partitioner):
             tol=float(self.tol),
             rng=checks.make_generator(self.random_state),
         )
-        n_found = int(found.labels.max()) + 1
-        checks.warn_of_fewer(n_found, n_clusters)
+        n_used = int(fit.labels.max()) + 1
+        checks.warn_of_fewer(n_used, n_clusters)
         return Partition(
-            found.labels,
-            n_found,
-            rule=LargestMembership(found.table, n_found),
+            fit.labels,
+            n_used,
+            rule=LargestMembership(fit.table, n_used),
             results={
-                "correspondence": found.correspondences,
-                "objective": found.objective,
-                "n_iter": len(found.objective),
-                "converged": found.converged,
-                "shares": object_shares(rows, found.labels, found.table.shape[1]),
+                "correspondence": fit.correspondences,
+                "objective": fit.objective,
+                "n_iter": len(fit.objective),
+                "converged": fit.converged,
+                "shares": object_shares(rows, fit.labels, fit.table.shape[1]),
             },
             per_cluster=("correspondence", "shares"),
-            membership=partial(memberships, found.table),
+            membership=partial(memberships, fit.table),
         )
 
 
@@ -136,7 +136,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
             f"init must be 'kmeans', 'clustering', 'random' or one array per clustering, but {len(init)} were given "
             f"for {len(n_clusters)}."
         )
-    found = []
+    correspondences = []
     for position, (matrix, k_h) in enumerate(zip(init, n_clusters, strict=True)):
         matrix = checks.host_array(matrix, f"init: array {position} must be a matrix of numbers")
         if matrix.shape != (k_h, k) or matrix.dtype.kind not in "iuf":
@@ -146,8 +146,8 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
             )
         if not ((matrix >= 1e-100) & (matrix <= 1e100)).all():
             raise ValueError(f"init: array {position} must be from 1e-100 to 1e100; an entry of 0 would stay 0.")
-        found.append(matrix.astype(np.float64))
-    return found
+        correspondences.append(matrix.astype(np.float64))
+    return correspondences
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,9 @@ class LargestMembership:
     n_clusters: int
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        labels = np.empty(len(rows), dtype=np.int64)
         step = max(4096, devices.scratch(rows.device) // (16 * self.table.shape[1]))
-        for start in range(0, len(rows), step):
-            found = memberships(self.table, rows.take(slice(start, start + step)))
-            labels[start : start + step] = found[:, : self.n_clusters].argmax(axis=1)
-        return labels
+        table, k = self.table, self.n_clusters
+        return label_in_steps(lambda piece: memberships(table, piece)[:, :k].argmax(axis=1), rows, step)
 
 
 @takes_rng
@@ -216,20 +213,20 @@ def soft_correspondence(
     ([0, 0, 1, 1, 2, 2], [1, 2, 0])
     """
     ensemble, rng = SoftEnsemble.of(rows.ensemble), checks.make_generator(random_state)
-    _tables_fit(ensemble, n_clusters)
+    _check_table_memory(ensemble, n_clusters)
     with devices.library_threads(1):  # because sums by several threads could differ
         problem = Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = first_tables(problem, init, n_init, rng)
         ends = (descend(problem, table, max_iter, tol, n_steps) for table in starts)
         table, objective, converged = min(ends, key=lambda end: end[1][-1])
-    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.held > 0)
-    order = _by_first_row(devices.to_host(problem.memberships(table, some)) for some in problem.blocks)
+    table = problem.filled(table / table.sum(axis=1, keepdims=True), problem.sizes > 0)
+    order = _by_first_row(devices.to_host(problem.memberships(table, piece)) for piece in problem.blocks)
     table = np.ascontiguousarray(table[:, order])
-    labels = [devices.to_host(problem.memberships(table, some).argmax(axis=1)) for some in problem.blocks]
+    labels = [devices.to_host(problem.memberships(table, piece).argmax(axis=1)) for piece in problem.blocks]
     return Correspondence(np.concatenate(labels), table, ensemble.split(table), np.array(objective), converged)
 
 
-def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
+def _check_table_memory(ensemble: SoftEnsemble, n_clusters: int) -> None:
     """Raise MemoryError if the correspondences do not fit the memory budget."""
     soft = np.diff(ensemble.soft_offsets)
     checks.check_memory(
@@ -252,8 +249,8 @@ def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.nd
     counts, labels = xp.asarray(weights), xp.asarray(labels)
     parts = []
     if codes.shape[1]:
-        held = label_histograms(codes, ensemble.offsets, counts, labels, n_clusters, device=device)
-        parts.append(devices.to_host(held).astype(np.float64))
+        histograms = label_histograms(codes, ensemble.offsets, counts, labels, n_clusters, device=device)
+        parts.append(devices.to_host(histograms).astype(np.float64))
     if soft is not None:
         objects = (labels[:, None] == xp.arange(n_clusters)) * counts[:, None].astype(np.float64)
         sums = soft_correspondences(soft, objects, BLOCK_ROWS, device=device)
@@ -270,10 +267,10 @@ def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
     given in pieces.
     """
     order: list[int] = []
-    for some in memberships:
-        largest = some.max(axis=1)
-        reached = some[:, order].max(axis=1, initial=-np.inf)
+    for piece in memberships:
+        largest = piece.max(axis=1)
+        reached = piece[:, order].max(axis=1, initial=-np.inf)
         while (below := reached < largest).any():
-            order.append(int(some[below.argmax()].argmax()))
-            np.maximum(reached, some[:, order[-1]], out=reached)
-    return np.array(order + [d for d in range(some.shape[1]) if d not in order])
+            order.append(int(piece[below.argmax()].argmax()))
+            np.maximum(reached, piece[:, order[-1]], out=reached)
+    return np.array(order + [d for d in range(piece.shape[1]) if d not in order])

@@ -48,30 +48,30 @@ class Problem:
         self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
         self.n_objects = int(weights.sum())
         self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
-        self.held = np.ones(ensemble.n_clusters)  # number of labelled objects in each cluster
+        self.sizes = np.ones(ensemble.n_clusters)  # number of labelled objects in each cluster
         n_labels = len(ensemble.offsets) - 1
         if n_labels:
             codes = ensemble.codes_on(device)
             objects = devices.to_host(cluster_sums(codes, ensemble.offsets, weights, device=device))
-            self.held[: len(objects)] = objects
-        self._gram()
-        self.k_h = np.add.reduceat(self.held > 0, ensemble.starts, dtype=np.int64)
+            self.sizes[: len(objects)] = objects
+        self._compute_grams()
+        self.k_h = np.add.reduceat(self.sizes > 0, ensemble.starts, dtype=np.int64)
         # a clustering without any labelled row keeps all its clusters, with all objects missing
-        self.there = (self.held > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
+        self.in_use = (self.sizes > 0) | np.repeat(self.k_h == 0, np.diff(self.bounds))
         self.k_h = np.where(self.k_h == 0, np.diff(self.bounds), self.k_h)
-        labelled = np.add.reduceat(self.held, ensemble.starts)
+        labelled = np.add.reduceat(self.sizes, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
         self.shared = missing / self.k_h**2  # the part of every entry of A_hᵀ A_h that is due to missing labels
-        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
-        self.mass = np.where(self.there, mass, 1.0)
+        mass = self.sizes + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
+        self.mass = np.where(self.in_use, mass, 1.0)
         self.terms = cpu.SoftTerms(
-            self.bounds, self.there, self.held, self.shared, self.grams, self.gram_starts,
+            self.bounds, self.in_use, self.sizes, self.shared, self.grams, self.gram_starts,
             alpha * self.n_objects, beta * self.n_objects,
         )  # fmt: skip
         self.blocks = self._blocks()
         self.watched = deque(_slices(len(weights), max(BLOCK_ROWS, len(weights) // WATCHED)))
-        self.pairs = self._pairs() if self._pairs_pay() else None
+        self.pairs = self._count_pairs() if self._uses_pairs() else None
 
     def _blocks(self) -> list[slice]:
         """Return slices of rows to process at a time; with soft clusterings, multiples of `BLOCK_ROWS`."""
@@ -82,7 +82,7 @@ class Problem:
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
         return _slices(n_rows, step)
 
-    def _gram(self) -> None:
+    def _compute_grams(self) -> None:
         """Compute A_hᵀ A_h (k_h, k_h) of all soft clusterings, in one array, and the masses of their clusters."""
         ensemble, n_labels = self.ensemble, len(self.ensemble.offsets) - 1
         self.gram_starts = np.full(ensemble.n_clusterings, -1, dtype=np.int64)
@@ -91,48 +91,48 @@ class Problem:
             soft, weights = devices.to_host(ensemble.soft_on(self.device)), self.weights[:, None]
             reached = 0
             for m, (first, last) in enumerate(pairwise(ensemble.soft_offsets.tolist())):
-                own = np.ascontiguousarray(soft[:, first:last])
-                gram = own.T @ (weights * own)
+                columns = np.ascontiguousarray(soft[:, first:last])
+                gram = columns.T @ (weights * columns)
                 gram = (gram + gram.T) / 2
                 self.gram_starts[n_labels + m] = reached
-                self.held[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * own).sum(axis=0)
+                self.sizes[self.bounds[n_labels + m] : self.bounds[n_labels + m + 1]] = (weights * columns).sum(axis=0)
                 reached += gram.size
                 grams.append(gram.ravel())
         self.grams = np.concatenate(grams)
 
-    def memberships(self, table: np.ndarray, some: slice) -> Any:
-        return memberships_of(self.ensemble, table, some, self.device)
+    def memberships(self, table: np.ndarray, piece: slice) -> Any:
+        return memberships_of(self.ensemble, table, piece, self.device)
 
-    def _pairs_pay(self) -> bool:
+    def _uses_pairs(self) -> bool:
         """Return whether products with the table of all pairs of clusters cost less than reading all rows."""
         n_rows, n_labels = len(self.weights), len(self.ensemble.offsets) - 1
         if n_labels < self.ensemble.n_clusterings:
             return False  # soft clusterings
         return (self.ensemble.n_clusters + n_labels) ** 2 <= LOOK_UPS * n_rows * n_labels
 
-    def _pairs(self) -> np.ndarray:
+    def _count_pairs(self) -> np.ndarray:
         """Return AᵀA in numbers of objects, float64; missing labels of each clustering are a further cluster."""
         rows = Rows.of(self.ensemble.labels, self.weights, self.device)
         first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
         labelled = np.add.reduceat(shared, first, axis=1)  # labelled objects of each cluster in each clustering
         if (labelled == shared.diagonal()[:, None]).all():
             return shared.astype(np.float64)
-        gone = shared.diagonal()[:, None] - labelled
+        missing = shared.diagonal()[:, None] - labelled
         in_both = np.add.reduceat(labelled, first, axis=0)
         in_one = in_both.diagonal()
         neither = self.n_objects - in_one[:, None] - in_one + in_both
-        return np.block([[shared, gone], [gone.T, neither]]).astype(np.float64)
+        return np.block([[shared, missing], [missing.T, neither]]).astype(np.float64)
 
     def products_of(self, table: np.ndarray) -> np.ndarray:
         """Return A_hᵀ M of all clusterings (N_c, k), host, for M = A S / r."""
         if self.pairs is None:
-            return self.products(lambda some: self.memberships(table, some), float(table.max()))
+            return self.products(lambda piece: self.memberships(table, piece), float(table.max()))
         sizes = np.diff(self.bounds)
         means = np.add.reduceat(table, self.bounds[:-1], axis=0) / sizes[:, None]
-        found = _times(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
-        found /= self.ensemble.n_clusterings
-        known, unknown = np.split(found, [len(table)])
-        return known + np.repeat(unknown / self.k_h[:, None], sizes, axis=0) if len(unknown) else known
+        products = _multiply_pairs(self.pairs, np.concatenate([table, means])[: len(self.pairs)])
+        products /= self.ensemble.n_clusterings
+        of_labels, of_missing = np.split(products, [len(table)])
+        return of_labels + np.repeat(of_missing / self.k_h[:, None], sizes, axis=0) if len(of_missing) else of_labels
 
     def settled(self, change: np.ndarray, tol: float) -> bool:
         """Return whether this change of the table changes no membership by more than ``tol``.
@@ -154,38 +154,38 @@ class Problem:
         """
         ensemble, device, k = self.ensemble, self.device, self.n_clusters
         codes, offsets = ensemble.codes_on(device), ensemble.offsets
-        known = np.zeros((int(offsets[-1]), k), dtype=np.int64)
-        unknown = np.zeros((len(offsets) - 1, k), dtype=np.int64)
+        of_labels = np.zeros((int(offsets[-1]), k), dtype=np.int64)
+        of_missing = np.zeros((len(offsets) - 1, k), dtype=np.int64)
         soft = np.zeros((int(ensemble.soft_offsets[-1]), k))
         unit = 2.0 ** (math.frexp(largest * self.n_objects)[1] - 62)
-        for some in self.blocks:
-            values = membership_of(some) * self.counts[some]
+        for piece in self.blocks:
+            values = membership_of(piece) * self.counts[piece]
             if len(soft):
-                sums = soft_correspondences(ensemble.soft_on(device)[some], values, BLOCK_ROWS, device=device)
+                sums = soft_correspondences(ensemble.soft_on(device)[piece], values, BLOCK_ROWS, device=device)
                 for of_block in devices.to_host(sums):
                     soft += of_block
-            if len(unknown):
+            if len(of_missing):
                 values /= unit
-                whole = self.xp.rint(values, out=values).astype(np.int64)
-                found = label_correspondences(some_rows(codes, some), offsets, whole, device=device)
-                for total, of_block in zip((known, unknown), found, strict=True):
+                units = self.xp.rint(values, out=values).astype(np.int64)
+                sums_of_piece = label_correspondences(some_rows(codes, piece), offsets, units, device=device)
+                for total, of_block in zip((of_labels, of_missing), sums_of_piece, strict=True):
                     total += devices.to_host(of_block)
-        shared = unknown * unit / self.k_h[: len(unknown), None]
-        return np.concatenate([known * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
+        shared = of_missing * unit / self.k_h[: len(of_missing), None]
+        return np.concatenate([of_labels * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
 
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
         """Return the table in which each cluster outside the mask ``unless`` has the mean row of its clustering."""
         if not unless.all():
-            sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
+            sums = np.add.reduceat(np.where(self.in_use[:, None], table, 0.0), self.bounds[:-1], axis=0)
             means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
             table = np.where(unless[:, None], table, means)
         return table
 
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
         """Return the table after steps of eq 10 on all S_h with a fixed M."""
-        then = table.copy()
-        cpu.step_correspondences(self.terms, products, then, cpu.Stepping(tol, n_steps, VANISHED))
-        return self.filled(then, self.there)
+        stepped = table.copy()
+        cpu.step_correspondences(self.terms, products, stepped, cpu.Stepping(tol, n_steps, VANISHED))
+        return self.filled(stepped, self.in_use)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
         """Return eq 3 for M = A S / r, where Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
@@ -222,21 +222,21 @@ def first_tables(
     """Yield the table of each start, with positive entries."""
     ensemble, k = problem.ensemble, problem.n_clusters
     if not isinstance(init, str):
-        yield problem.filled(ensemble.joined(init), problem.there)
+        yield problem.filled(ensemble.joined(init), problem.in_use)
         return
     for _ in range(n_init):
         by_lot = rng.dirichlet(np.ones(k), size=ensemble.n_clusters)
         if init != "random":
-            members_of = partial(_members, problem.xp, _first_labels(problem, init, rng), k)
+            members_of = partial(_to_memberships, problem.xp, _first_labels(problem, init, rng), k)
             shares = problem.products(members_of, 1.0) / problem.mass[:, None]
             by_lot = (1 - BLURRED) * shares + BLURRED * by_lot
-        yield problem.filled(by_lot, problem.there)
+        yield problem.filled(by_lot, problem.in_use)
 
 
-def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
-    """Return labels of the rows ``some`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
-    own = labels[some, None]
-    return xp.where(own < 0, 1.0 / k, (own == xp.arange(k)).astype(np.float64))
+def _to_memberships(xp: Any, labels: Any, k: int, piece: slice) -> Any:
+    """Return labels of the rows ``piece`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
+    piece_labels = labels[piece, None]
+    return xp.where(piece_labels < 0, 1.0 / k, (piece_labels == xp.arange(k)).astype(np.float64))
 
 
 def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
@@ -244,10 +244,10 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
     ensemble, xp, k = problem.ensemble, problem.xp, problem.n_clusters
     if init == "kmeans":
         rows = Rows.of(ensemble, problem.weights, problem.device).hardened()
-        some = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
-        found = label_kmeans(some, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
-        assert found.rule is not None
-        return xp.asarray(found.labels if some is rows else found.rule(rows))
+        sample = rows if rows.n_rows <= STARTS_ON else rows.draw(STARTS_ON, rng)
+        partition = label_kmeans(sample, centred_indicators(problem.bounds), k, n_init=1, rng=rng)
+        assert partition.rule is not None
+        return xp.asarray(partition.labels if sample is rows else partition.rule(rows))
     codes, sizes = ensemble.hardened_on(problem.device), np.diff(problem.bounds)
     m = int(rng.integers(ensemble.n_clusterings))
     lots = np.append(rng.permutation(max(k, sizes[m]))[: sizes[m]] % k, -1)
@@ -257,8 +257,8 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 # --- products with the table of all pairs of clusters -----------------------------------------------------------------
 
 
-def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _multiply_pairs(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
-    found = np.zeros(table.shape)
-    cpu.add_products(pairs, table, found)
-    return found
+    products = np.zeros(table.shape)
+    cpu.add_products(pairs, table, products)
+    return products

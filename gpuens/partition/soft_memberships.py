@@ -22,22 +22,22 @@ def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
     return devices.to_host(memberships_of(ensemble, table, slice(0, ensemble.n_objects), rows.device))
 
 
-def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, some: slice, device: str) -> Any:
-    known, soft = np.split(table, [ensemble.offsets[-1]])
-    codes, means = some_rows(ensemble.codes_on(device), some), _means(known, ensemble.offsets)
-    sums = label_memberships(codes, ensemble.offsets, known, means, device=device)
+def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, piece: slice, device: str) -> Any:
+    label_table, soft = np.split(table, [ensemble.offsets[-1]])
+    codes, means = some_rows(ensemble.codes_on(device), piece), _mean_rows(label_table, ensemble.offsets)
+    sums = label_memberships(codes, ensemble.offsets, label_table, means, device=device)
     if len(soft):
-        soft_memberships(ensemble.soft_on(device)[some], soft, sums, device=device)
+        soft_memberships(ensemble.soft_on(device)[piece], soft, sums, device=device)
     sums /= ensemble.n_clusterings
     return sums
 
 
-def some_rows(codes: Any, some: slice) -> Any:
-    """Return the rows ``some`` of ``codes``, with contiguous columns."""
-    return codes if some == slice(0, len(codes)) else codes[some].copy(order="F")
+def some_rows(codes: Any, piece: slice) -> Any:
+    """Return the rows ``piece`` of ``codes``, with contiguous columns."""
+    return codes if piece == slice(0, len(codes)) else codes[piece].copy(order="F")
 
 
-def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _mean_rows(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the mean row of each clustering (M, k), which is used for a missing label."""
     if len(offsets) == 1:
         return np.zeros((0, table.shape[1]))
@@ -63,10 +63,10 @@ def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.nda
 
     All arrays of numbers are int64.
     """
-    known = np.empty((int(offsets[-1]), values.shape[1]), dtype=np.int64)
-    unknown = np.empty((codes.shape[1], values.shape[1]), dtype=np.int64)
-    cpu.label_correspondences(np.ascontiguousarray(codes.T), offsets, values, known, unknown)
-    return known, unknown
+    of_labels = np.empty((int(offsets[-1]), values.shape[1]), dtype=np.int64)
+    of_missing = np.empty((codes.shape[1], values.shape[1]), dtype=np.int64)
+    cpu.label_correspondences(np.ascontiguousarray(codes.T), offsets, values, of_labels, of_missing)
+    return of_labels, of_missing
 
 
 @kernels.primitive
@@ -103,19 +103,20 @@ def _(codes: Any, offsets: Any, table: Any, of_missing: Any, *, device: str) -> 
 @label_correspondences.kernel
 def _(codes: Any, offsets: Any, values: Any, *, device: str) -> tuple[Any, Any]:
     xp, width = devices.namespace(device), values.shape[1]
-    known = xp.zeros((int(offsets[-1]), width), dtype=np.uint64)
-    unknown = xp.zeros((codes.shape[1], width), dtype=np.uint64)
+    of_labels = xp.zeros((int(offsets[-1]), width), dtype=np.uint64)
+    of_missing = xp.zeros((codes.shape[1], width), dtype=np.uint64)
     cells = (np.diff(devices.to_host(offsets)) + 1) * width
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
     offsets = xp.asarray(offsets)
     n_blocks = max(kernels.blocks(values.size, 256 * 64), kernels.blocks(width, 256))
-    for some in kernels.runs(codes.shape[1]):
+    for columns in kernels.runs(codes.shape[1]):
         kernels.launch(
-            "label_correspondences", (n_blocks if values.size else 0, some.stop - some.start), 256,
-            (codes.T[some], offsets[some.start :], values, known, unknown[some], len(codes), width, shared // 8),
+            "label_correspondences", (n_blocks if values.size else 0, columns.stop - columns.start), 256,
+            (codes.T[columns], offsets[columns.start :], values, of_labels, of_missing[columns], len(codes), width,
+             shared // 8),
             device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip
-    return known.view(np.int64), unknown.view(np.int64)
+    return of_labels.view(np.int64), of_missing.view(np.int64)
 
 
 @soft_memberships.kernel

@@ -96,7 +96,7 @@ class NormalizedCut(Spectral):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
-        eigenvectors_fit(len(rows), n_clusters, "distinct label rows", instead)
+        check_eigenvector_memory(len(rows), n_clusters, "distinct label rows", instead)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         matrix, counts = similarity.tile(rows, 0, len(rows)), np.ones(len(rows), dtype=np.int64)
@@ -116,18 +116,18 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
     sizes = rows.cluster_sizes().astype(np.float64)
     towards_all = similarity.times(sizes[:, None])[:, 0]
     degrees = row_sums(rows.codes, rows.offsets, towards_all, device=rows.device)
-    some = degrees > 0
-    scale = 1.0 / np.sqrt(np.where(some, degrees, 1.0))
-    share = np.where(some, rows.xp.asarray(rows.counts) * scale * scale, np.finfo(np.float64).tiny)
+    has_degree = degrees > 0
+    scale = 1.0 / np.sqrt(np.where(has_degree, degrees, 1.0))
+    share = np.where(has_degree, rows.xp.asarray(rows.counts) * scale * scale, np.finfo(np.float64).tiny)
     gram = where_eigenvectors_are(dense_intersections(rows, share))
     values, vectors = eigenvectors(gram)
     root = product(vectors * np.sqrt(np.maximum(values, 0.0)), vectors.T)  # K^½
     spread = similarity.times(root)
     small = product(root, spread)
     values, vectors = leading_eigenvectors((small + small.T) / 2, min(n_dimensions, len(small)))
-    kept = np.abs(values) > TINY
-    table = spread @ devices.move(vectors[:, kept] / values[kept], devices.kind_of(gram))
-    return unit_points(rows, table)[0], values[kept]
+    is_large = np.abs(values) > TINY
+    table = spread @ devices.move(vectors[:, is_large] / values[is_large], devices.kind_of(gram))
+    return unit_points(rows, table)[0], values[is_large]
 
 
 def normalized_cut(
@@ -151,10 +151,9 @@ def normalized_cut(
     [0, 1, 0, 1]
     """
     matrix = similarities(0, len(weights)) if callable(similarities) else similarities
-    eigenvectors_fit(len(matrix), n_parts)
+    check_eigenvector_memory(len(matrix), n_parts)
     rng, ones = checks.make_generator(random_state), np.ones(len(matrix), dtype=np.int64)
-    labels: np.ndarray = kmeans(_points(matrix.copy(), n_parts), ones, n_parts, n_init, rng, "cpu").labels
-    return labels
+    return kmeans(_points(matrix.copy(), n_parts), ones, n_parts, n_init, rng, "cpu").labels
 
 
 def _points(matrix: np.ndarray, n_dimensions: int) -> np.ndarray:
@@ -164,20 +163,19 @@ def _points(matrix: np.ndarray, n_dimensions: int) -> np.ndarray:
     matrix *= scale[:, None]
     matrix *= scale
     _, vectors = leading_eigenvectors(matrix, min(n_dimensions, len(matrix)))
-    points: np.ndarray = unit_length(vectors)[0]
-    return points
+    return unit_length(vectors)[0]
 
 
-def eigenvectors_fit(
+def check_eigenvector_memory(
     n_vertices: int,
     n_parts: int,
-    what: str = "clusters",
+    vertices: str = "clusters",
     instead: str = "take fewer clusterings, or clusterings of fewer clusters",
 ) -> None:
     """Raise MemoryError if the leading eigenvectors of a matrix of so many vertices do not fit in memory."""
     checks.check_memory(
         32 * n_vertices**2 + 8 * n_vertices * n_parts,
         devices.memory_budget(),
-        f"the eigenvectors of {n_vertices:,} {what}",
+        f"the eigenvectors of {n_vertices:,} {vertices}",
         instead,
     )

@@ -47,7 +47,8 @@ from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
 DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
-# the same for rows in host memory, where a product of Lanczos's iterations is neither launches nor a pass over pieces
+# largest number of clusters for dense eigenvectors of rows in host memory, where a product of Lanczos's iterations
+# needs neither launches nor a pass over pieces
 DENSE_IN_MEMORY_UP_TO = 400
 FEW_ROWS = 300  # largest number of rows for eigenvectors of the dense matrix of rows, in place of Lanczos's iterations
 TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1
@@ -86,7 +87,7 @@ class TransferCut(Partitioner):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         if rows.here:
-            _points_fit(rows, n_clusters, self.n_init)
+            _check_point_memory(rows, n_clusters, self.n_init)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         weights, graph = similarity.weights.astype(np.float64), getattr(similarity, "graph", None)
@@ -115,7 +116,7 @@ class MeanTransferCut(TransferCut):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         edges = mean_similarities(similarity, rows)
-        of_rows = _guarded(edges.sum(axis=1))
+        of_rows = _zeros_to_ones(edges.sum(axis=1))
         degree = edges.sum(axis=0)
         scale = inverse_roots(degree)
         edges /= np.sqrt(of_rows)[:, None]
@@ -129,15 +130,15 @@ class MeanTransferCut(TransferCut):
 def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
     """Return the mean similarity of each row to the rows in each cluster, (G, N_c), host; 0 for empty clusters."""
     incidence = sparse_incidence(rows)
-    shares = scaled_columns(incidence, 1.0 / _guarded(np.asarray(incidence.sum(axis=0)).ravel()))
-    found = np.empty(incidence.shape)
+    shares = scaled_columns(incidence, 1.0 / _zeros_to_ones(np.asarray(incidence.sum(axis=0)).ravel()))
+    means = np.empty(incidence.shape)
     for start in range(0, len(rows), BLOCK):
         stop = min(start + BLOCK, len(rows))
-        found[start:stop] = similarity.tile(rows, start, stop) @ shares
-    return found
+        means[start:stop] = similarity.tile(rows, start, stop) @ shares
+    return means
 
 
-def _guarded(values: np.ndarray) -> np.ndarray:
+def _zeros_to_ones(values: np.ndarray) -> np.ndarray:
     """Return the ``values`` ≥ 0 with 1 in place of 0, for use as divisors."""
     return np.where(values > 0, values, 1.0)
 
@@ -173,12 +174,12 @@ def transfer_cut(
     checks.check_runs(n_init)
     rng = checks.make_generator(random_state)
     if not rows.here:
-        drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
-        table, _ = _table(rows, cluster_weights, n_clusters, graph)
-        return _cut_in_pieces(rows, drawn, table, n_clusters, n_init, rng)
-    _points_fit(rows, n_clusters, n_init)
-    table, _ = _table(rows, cluster_weights, n_clusters, graph)
-    return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
+        sample = rows.draw_for(n_clusters, RESTARTS_ON, rng)
+        table, _ = _embedding_table(rows, cluster_weights, n_clusters, graph)
+        return _cut_in_pieces(rows, sample, table, n_clusters, n_init, rng)
+    _check_point_memory(rows, n_clusters, n_init)
+    table, _ = _embedding_table(rows, cluster_weights, n_clusters, graph)
+    return kmeans(_embed_rows(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
 
 def embedding(
@@ -188,19 +189,19 @@ def embedding(
 
     There are fewer dimensions if there are fewer clusters.
     """
-    table, values = _table(rows, cluster_weights, n_dimensions, graph)
+    table, values = _embedding_table(rows, cluster_weights, n_dimensions, graph)
     return unit_points(rows, table)[0], values
 
 
 def eigenvalues(rows: Rows, cluster_weights: np.ndarray, n: int) -> np.ndarray:
     """Return the n largest eigenvalues (n,), largest first, of rows in memory or in pieces; if n > N_c, add zeros."""
-    found = np.zeros(n)
-    values = _table(rows, cluster_weights, min(n, rows.n_clusters))[1]
-    found[: len(values)] = values.clip(0.0, 1.0)
-    return found
+    padded = np.zeros(n)
+    values = _embedding_table(rows, cluster_weights, min(n, rows.n_clusters))[1]
+    padded[: len(values)] = values.clip(0.0, 1.0)
+    return padded
 
 
-def _table(
+def _embedding_table(
     rows: Rows, cluster_weights: np.ndarray, n_dimensions: int, graph: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
@@ -209,8 +210,8 @@ def _table(
     dense = all_at_once(rows.n_clusters, n_dimensions, _in_memory(rows))
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
-        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not dense
-        if few and rows.device == "cpu" and graph is None:
+        is_small = rows.of_labels and rows.n_rows <= FEW_ROWS and not dense
+        if is_small and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
@@ -222,7 +223,7 @@ def _in_memory(rows: Rows) -> bool:
     return rows.here and rows.device == "cpu"
 
 
-def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
+def _check_point_memory(rows: Rows, n_dimensions: int, n_init: int) -> None:
     """Raise MemoryError if the points of rows, or the eigenvectors or intersections of clusters, do not fit."""
     n_rows, n_clusters = rows.n_rows, rows.n_clusters
     if n_rows <= RESTARTS_ON:
@@ -287,10 +288,10 @@ def _leading(
     graph: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return D^-½ V diag(w) (N_c, d) and the eigenvalues, from a Gram matrix of clusters or from products with it."""
-    degree, more = cluster_weights * objects, None  # D; 0 for clusters without objects
+    degree, graph_terms = cluster_weights * objects, None  # D; 0 for clusters without objects
     if graph is not None:
         degree = degree + graph.sum(axis=0)
-        more = graph, inverse_roots(degree)
+        graph_terms = graph, inverse_roots(degree)
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
@@ -298,7 +299,7 @@ def _leading(
         from scipy.sparse.linalg import ArpackError
 
         try:
-            values, vectors = _lanczos(products(), scale, n_dimensions, more and _times_graph(*more))
+            values, vectors = _lanczos(products(), scale, n_dimensions, graph_terms and _graph_product(*graph_terms))
         except ArpackError:  # no convergence
             dense = True
     if dense:
@@ -308,7 +309,7 @@ def _leading(
             f"the transfer cut into {n_dimensions} clusters needs all eigenvectors of {len(degree)} clusters, which",
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
-        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, more and _squared_graph(*more))
+        values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, graph_terms and _squared_graph(*graph_terms))
     return scale[:, None] * with_direction(vectors, degree), values
 
 
@@ -331,22 +332,22 @@ def all_at_once(n_clusters: int, n_dimensions: int, in_memory: bool) -> bool:
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the matrix that a symmetric graph of the clusters adds to D^-½ W D^-½; ``scale`` is D^-½."""
-    squared: np.ndarray = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
+    squared: np.ndarray = (graph * (1.0 / _zeros_to_ones(graph.sum(axis=1)))) @ graph
     squared *= scale[:, None]
     squared *= scale
     return squared
 
 
-def _times_graph(graph: np.ndarray, scale: np.ndarray) -> Product:
+def _graph_product(graph: np.ndarray, scale: np.ndarray) -> Product:
     """Return a function that multiplies a vector with the result of `_squared_graph`, without building that matrix."""
     from scipy.sparse import csr_array
 
-    each = 1.0 / _guarded(graph.sum(axis=1))
+    inverse_degrees = 1.0 / _zeros_to_ones(graph.sum(axis=1))
     edges: Any = csr_array(graph) if np.count_nonzero(graph) < SPARSE * graph.size else graph
-    return lambda v: scale * (edges @ (each * (edges @ (scale * v))))
+    return lambda v: scale * (edges @ (inverse_degrees * (edges @ (scale * v))))
 
 
-def _all_points(rows: Rows, table: np.ndarray) -> Any:
+def _embed_rows(rows: Rows, table: np.ndarray) -> Any:
     """Return points (G, d); above `RESTARTS_ON` rows as float32.
 
     float32 halves the memory, and points of length 1 lose no relevant precision.
@@ -389,27 +390,27 @@ def _lanczos(
     n = len(scale)
 
     def times(v: np.ndarray) -> np.ndarray:
-        found: np.ndarray = scale * product(scale * v)
+        values_beside: np.ndarray = scale * product(scale * v)
         if beside is not None:
-            found += beside(v)
-        return found
+            values_beside += beside(v)
+        return values_beside
 
-    values, vectors = _iterate(times, n, n_dimensions, rng)
+    values, vectors = _run_lanczos(times, n, n_dimensions, rng)
     n_more = 1
     while True:
-        rough, _ = _iterate(times, n, 1, rng, vectors, ROUGH)
+        rough, _ = _run_lanczos(times, n, 1, rng, vectors, ROUGH)
         if rough[0] < (1 - 10 * ROUGH) * values[-1]:
             return values, vectors
-        found, more = _iterate(times, n, n_more, rng, vectors)
-        if not found[0] > values[-1] + 10 * TOLERANCE:
+        values_beside, vectors_beside = _run_lanczos(times, n, n_more, rng, vectors)
+        if not values_beside[0] > values[-1] + 10 * TOLERANCE:
             return values, vectors
-        values = np.concatenate([values, found])
-        kept = np.argsort(-values, kind="stable")[:n_dimensions]
-        values, vectors = values[kept], np.concatenate([vectors, more], axis=1)[:, kept]
+        values = np.concatenate([values, values_beside])
+        leading = np.argsort(-values, kind="stable")[:n_dimensions]
+        values, vectors = values[leading], np.concatenate([vectors, vectors_beside], axis=1)[:, leading]
         n_more = min(2 * n_more, n_dimensions)
 
 
-def _iterate(
+def _run_lanczos(
     times: Callable[[np.ndarray], np.ndarray],
     n: int,
     n_dimensions: int,
@@ -450,17 +451,16 @@ class NearestCenter:
     number: np.ndarray  # (k,): the label of each center
 
     @classmethod
-    def to(cls, centers: np.ndarray, table: np.ndarray) -> "NearestCenter":
+    def of_centers(cls, centers: np.ndarray, table: np.ndarray) -> "NearestCenter":
         return cls(table, centers, table @ centers.T, np.arange(len(centers)))
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        found: np.ndarray = self.number[np.concatenate([devices.to_host(one) for _, _, one in self.nearest(rows)])]
-        return found
+        return self.number[np.concatenate([devices.to_host(labels) for _, _, labels in self.nearest(rows)])]
 
     def among(self, labels: np.ndarray) -> "NearestCenter":
-        some = np.isin(self.number, labels)
+        is_among = np.isin(self.number, labels)
         return NearestCenter(
-            self.table, self.centers[some], np.ascontiguousarray(self.towards[:, some]), self.number[some]
+            self.table, self.centers[is_among], np.ascontiguousarray(self.towards[:, is_among]), self.number[is_among]
         )
 
     def nearest(self, rows: Rows) -> Iterator[tuple[Rows, Any, Any]]:
@@ -468,41 +468,41 @@ class NearestCenter:
         half_square = rows.xp.asarray((self.centers * self.centers).sum(axis=1) / 2)
         at_once = max(1, STEP_BYTES // (16 * (self.table.shape[1] + len(self.centers))))
         for start in range(0, max(1, len(rows)), at_once):
-            some = rows.take(slice(start, start + at_once))
-            points, length = unit_points(some, self.table)
-            nearness = some.row_lookups(self.towards)
+            piece = rows.take(slice(start, start + at_once))
+            points, length = unit_points(piece, self.table)
+            nearness = piece.row_lookups(self.towards)
             nearness /= length
             nearness -= half_square
-            yield some, points, nearness.argmax(axis=1)
+            yield piece, points, nearness.argmax(axis=1)
 
 
 def _cut_in_pieces(
-    rows: Rows, drawn: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
+    rows: Rows, sample: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> Partition:
-    """Return the partition of rows in pieces; starts use the ``drawn`` rows."""
-    points = unit_points(drawn, table)[0].astype(np.float32)
+    """Return the partition of rows in pieces; starts use the ``sample`` rows."""
+    points = unit_points(sample, table)[0].astype(np.float32)
     with devices.library_threads(1):
-        _, first = restarts(points, drawn.counts, n_clusters, n_init, int(rng.integers(2**31)))
+        _, first = restarts(points, sample.counts, n_clusters, n_init, int(rng.integers(2**31)))
     first = first.astype(np.float64)
 
     def sums_of(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        sums = rows.sum(_sums_of_points, NearestCenter.to(centers, table))
+        sums = rows.sum(_sums_of_points, NearestCenter.of_centers(centers, table))
         return sums[:, :-1], sums[:, -1:]
 
     centers = lloyd.descend(first, lloyd.TOLERANCE * float(points.var(axis=0).mean()), sums_of)
-    found = Partition.of_rule(*numbered(NearestCenter.to(centers, table), len(centers), rows))
-    checks.warn_of_fewer(found.n_clusters, n_clusters)
-    return found
+    partition = Partition.of_rule(*numbered(NearestCenter.of_centers(centers, table), len(centers), rows))
+    checks.warn_of_fewer(partition.n_clusters, n_clusters)
+    return partition
 
 
 def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:
     """Return the sums (k, d + 1) of the points nearest to each center; the last column counts their objects."""
     k, d = rule.centers.shape
     sums = np.zeros((k, d + 1))
-    for some, points, labels in rule.nearest(rows):
-        own = some.xp.asarray(some.counts, dtype=np.float64)
+    for piece, points, labels in rule.nearest(rows):
+        counts = piece.xp.asarray(piece.counts, dtype=np.float64)
         codes, offsets = labels.astype(np.uint32)[:, None], np.array([0, k])
         for j in range(d + 1):
-            values = own * points[:, j] if j < d else own
-            sums[:, j] += devices.to_host(cluster_sums(codes, offsets, values, device=some.device))
+            values = counts * points[:, j] if j < d else counts
+            sums[:, j] += devices.to_host(cluster_sums(codes, offsets, values, device=piece.device))
     return sums

@@ -58,12 +58,12 @@ class UtilityKMeans(Partitioner):
         checks.check_real(self.p, "p", above=1.0, at_most=1000.0)
         if not isinstance(self.normalised, (bool, np.bool_)):
             raise TypeError(f"normalised must be True or False, not {checks.shown(self.normalised)}.")
-        _check_search(self)
+        _check_parameters(self)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         utility = Utility.of(rows, self.utility, self.p, normalised=self.normalised, weights=self.weights)
-        partition = _search(self, rows, utility.divergence(), n_clusters)
-        partition.results["utility"] = utility.gained(partition.results["objective"], rows.n_objects)
+        partition = _run_kmeans(self, rows, utility.divergence(), n_clusters)
+        partition.results["utility"] = utility.of_objective(partition.results["objective"], rows.n_objects)
         return partition
 
 
@@ -81,10 +81,10 @@ class SpectralKMeans(Partitioner):
     real_weights = True
 
     def __post_init__(self) -> None:
-        _check_search(self)
+        _check_parameters(self)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        return _search(self, rows, spectral(rows), n_clusters)
+        return _run_kmeans(self, rows, spectral(rows), n_clusters)
 
 
 def category_kmeans(
@@ -95,18 +95,22 @@ def category_kmeans(
     return label_kmeans(rows, divergence, n_clusters, n_init=n_init, max_iter=search.max_iter, tol=search.tol, rng=rng)
 
 
-def _check_search(partitioner: Any) -> None:
+def _check_parameters(partitioner: Any) -> None:
     checks.check_runs(partitioner.n_init, partitioner.max_iter)
     checks.check_between(partitioner.tol, "tol", 0.0, 1.0)
     checks.make_generator(partitioner.random_state)
 
 
-def _search(given: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> Partition:
-    rng = checks.make_generator(given.random_state)
-    search: dict[str, Any] = {"n_init": given.n_init, "max_iter": given.max_iter, "tol": float(given.tol)}
-    found = label_kmeans(rows, divergence, n_clusters, **search, rng=rng)
-    checks.warn_of_fewer(found.n_clusters, n_clusters)
-    return found
+def _run_kmeans(partitioner: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> Partition:
+    rng = checks.make_generator(partitioner.random_state)
+    search: dict[str, Any] = {
+        "n_init": partitioner.n_init,
+        "max_iter": partitioner.max_iter,
+        "tol": float(partitioner.tol),
+    }
+    partition = label_kmeans(rows, divergence, n_clusters, **search, rng=rng)
+    checks.warn_of_fewer(partition.n_clusters, n_clusters)
+    return partition
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,8 @@ class Utility:
         cls, rows: Rows, name: str = "uc", p: float = 5.0, *, normalised: bool = False, weights: Any = None
     ) -> "Utility":
         """Return a utility whose weights (n_clusterings,), equal by default, are scaled to a mean of 1."""
-        given = checks.check_weights(weights, rows.n_clusterings, of="clustering")
-        w = np.ones(rows.n_clusterings) if given is None else given / given.mean()
+        checked_weights = checks.check_weights(weights, rows.n_clusterings, of="clustering")
+        w = np.ones(rows.n_clusterings) if checked_weights is None else checked_weights / checked_weights.mean()
         utility = cls(name, float(p), w, rows.cluster_sizes().astype(np.float64), rows.offsets)
         if not normalised:
             return utility
@@ -165,14 +169,13 @@ class Utility:
         p = self.p if self.name == "ulp" else 2.0
         # so that no power underflows to 0
         largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)
-        norms: np.ndarray = largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
-        return norms
+        return largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
 
-    def gained(self, objective: float, n_objects: int) -> float:
+    def of_objective(self, objective: float, n_objects: int) -> float:
         """Return the utility of a partition whose sum of distances to the centres is ``objective``."""
-        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members all have the same label
+        pure = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members all have the same label
         of_all = self.convex(self.distributions(self.sizes[:, None]))[:, 0]
-        return float((self.weights * self._sums(self.sizes) * (most - of_all)).sum() - objective) / n_objects
+        return float((self.weights * self._sums(self.sizes) * (pure - of_all)).sum() - objective) / n_objects
 
     def _spread(self, of_clusterings: np.ndarray) -> np.ndarray:
         """Return values of clusterings (M, …), each repeated for all clusters of the clustering, (N_c, …)."""
@@ -180,8 +183,7 @@ class Utility:
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of values over the clusters of each clustering (M, …)."""
-        sums: np.ndarray = np.add.reduceat(values, self.offsets[:-1], axis=0)
-        return sums
+        return np.add.reduceat(values, self.offsets[:-1], axis=0)
 
 
 def unlike_labels(offsets: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -42,21 +42,21 @@ class Votes(Partitioner):
         checks.make_generator(self.random_state)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        m, held = self._reference(rows, n_clusters)
-        table, converged = np.full(held.shape, np.nan), False
+        m, shared = self._reference(rows, n_clusters)
+        table, converged = np.full(shared.shape, np.nan), False
         for n_iter in range(1, self.max_iter + 1):
-            before, table = table, votes(held, rows.offsets, self.voting)
+            before, table = table, votes(shared, rows.offsets, self.voting)
             converged = bool((before == table).all())
             rule = Nearest(-table, np.zeros(n_clusters), np.arange(n_clusters))
             if converged or n_iter == self.max_iter:
                 break
-            held, _ = count_labels(rows, rule, n_clusters)
-        known, labels = numbered(rule, n_clusters, rows)
-        checks.warn_of_fewer(known.n_labels, n_clusters)
+            shared, _ = count_labels(rows, rule, n_clusters)
+        numbered_rule, labels = numbered(rule, n_clusters, rows)
+        checks.warn_of_fewer(numbered_rule.n_labels, n_clusters)
         name = None if m is None else rows.ensemble.names[m]
         results = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
-        membership = OrderedColumns(partial(vote_shares, table), np.argsort(known.number))
-        return Partition(labels, known.n_labels, known, results, membership=membership)
+        membership = OrderedColumns(partial(vote_shares, table), np.argsort(numbered_rule.number))
+        return Partition(labels, numbered_rule.n_labels, numbered_rule, results, membership=membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
         """Return the position of the reference, and the contingency table (N_c, k) of all clusters with its k clusters.
@@ -67,7 +67,7 @@ class Votes(Partitioner):
         """
         k_of, names = rows.clusters_in_use(), rows.ensemble.names
         if self.reference is not None:
-            m = _position(self.reference, names)
+            m = _find_name(self.reference, names)
             if m is None:
                 raise ValueError(
                     f"reference must be the name of a clustering, such as {checks.shown(names[0])}, not "
@@ -81,11 +81,11 @@ class Votes(Partitioner):
         elif (k_of == k).any():
             m = int(np.where(k_of == k, row_agreement(rows).sums(np.ones(len(k_of))), -1.0).argmax())
         else:
-            found = category_kmeans(rows, k, checks.make_generator(self.random_state))
-            assert found.rule is not None
-            return None, count_labels(rows, found.rule, k)[0]
-        held = held_with(rows, m)
-        return m, np.ascontiguousarray(held[:, held.any(axis=0)])
+            partition = category_kmeans(rows, k, checks.make_generator(self.random_state))
+            assert partition.rule is not None
+            return None, count_labels(rows, partition.rule, k)[0]
+        shared = shared_with(rows, m)
+        return m, np.ascontiguousarray(shared[:, shared.any(axis=0)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,25 +104,26 @@ class BestBase(Partitioner):
         sizes, k_of = rows.cluster_sizes(), rows.clusters_in_use()
         candidates = np.ones(len(k_of), dtype=bool) if n_clusters is None else k_of == n_clusters
         if not candidates.any():
-            few, many = k_of.min(), k_of.max()
+            smallest, largest = k_of.min(), k_of.max()
+            numbers = smallest if smallest == largest else f"{smallest} to {largest}"
             raise ValueError(
-                f"n_clusters={n_clusters}, but the base clusterings have {few if few == many else f'{few} to {many}'} "
-                f"clusters and none has {n_clusters}; leave it out to get the best of all."
+                f"n_clusters={n_clusters}, but the base clusterings have {numbers} clusters and none has "
+                f"{n_clusters}; leave it out to get the best of all."
             )
         present = np.add.reduceat(sizes, rows.offsets[:-1])
         anmi = row_agreement(rows).sums(present) / present.sum()
         best = int(np.where(candidates, anmi, -1.0).argmax())
         # mean co-association with the objects of each cluster other than an object's own
-        own = slice(rows.offsets[best], rows.offsets[best + 1])
-        table = held_with(rows, best) / np.maximum(sizes[own], 1)
-        table[own] *= rows.n_clusterings + 1
+        its_clusters = slice(rows.offsets[best], rows.offsets[best + 1])
+        table = shared_with(rows, best) / np.maximum(sizes[its_clusters], 1)
+        table[its_clusters] *= rows.n_clusterings + 1
         k = table.shape[1]
         rule, labels = numbered(Nearest(-table, np.zeros(k), np.arange(k)), k, rows)
         results = {"anmi": anmi, "best_clustering": rows.ensemble.names[best]}
         return Partition(labels, rule.n_labels, rule, results)
 
 
-def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
+def votes(shared: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
     """Return the vote (N_c, k) of each cluster, from its numbers of objects in each cluster of the reference.
 
     >>> import numpy as np
@@ -132,17 +133,16 @@ def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
     >>> votes(np.array([[0, 4], [3, 1], [0, 2]]), np.array([0, 3]), "soft").tolist()
     [[0.0, 1.0], [0.75, 0.25], [0.0, 1.0]]
     """
-    sizes = held.sum(axis=1, keepdims=True)
+    sizes = shared.sum(axis=1, keepdims=True)
     if voting == "soft":
-        shares: np.ndarray = held / np.maximum(sizes, 1)
-        return shares
+        return shared / np.maximum(sizes, 1)
     from scipy.optimize import linear_sum_assignment
 
-    chosen = held.argmax(axis=1)
+    best_label = shared.argmax(axis=1)
     for m in range(len(offsets) - 1):
-        clusters, labels = linear_sum_assignment(held[offsets[m] : offsets[m + 1]], maximize=True)
-        chosen[offsets[m] + clusters] = labels
-    return np.where(sizes > 0, chosen[:, None] == np.arange(held.shape[1]), 0.0)
+        clusters, labels = linear_sum_assignment(shared[offsets[m] : offsets[m + 1]], maximize=True)
+        best_label[offsets[m] + clusters] = labels
+    return np.where(sizes > 0, best_label[:, None] == np.arange(shared.shape[1]), 0.0)
 
 
 def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
@@ -150,14 +150,14 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
     return shares_of(devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device)))
 
 
-def _position(name: Any, names: list[Any]) -> int | None:
+def _find_name(name: Any, names: list[Any]) -> int | None:
     try:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
     except TypeError:  # an unhashable value cannot be a name
         return None
 
 
-def held_with(rows: Rows, m: int) -> np.ndarray:
+def shared_with(rows: Rows, m: int) -> np.ndarray:
     """Return the number of objects that each cluster shares with each cluster of clustering m, (N_c, k_m) int64."""
     k = int(rows.offsets[m + 1] - rows.offsets[m])
     checks.check_memory(
@@ -166,12 +166,11 @@ def held_with(rows: Rows, m: int) -> np.ndarray:
         f"the table of {rows.n_clusters:,} clusters and the {k:,} of a clustering",
         "take clusterings of fewer clusters",
     )
-    held: np.ndarray = rows.sum(_held_with, m)
-    return held
+    return rows.sum(_shared_with, m)
 
 
-def _held_with(rows: Rows, m: int) -> np.ndarray:
+def _shared_with(rows: Rows, m: int) -> np.ndarray:
     codes, counts = rows.codes, rows.xp.asarray(rows.counts)
-    known = codes[:, m] != np.iinfo(codes.dtype).max
-    labels, k = np.where(known, codes[:, m], 0).astype(np.int64), int(rows.offsets[m + 1] - rows.offsets[m])
-    return devices.to_host(label_histograms(codes, rows.offsets, counts * known, labels, k, device=rows.device))
+    labelled = codes[:, m] != np.iinfo(codes.dtype).max
+    labels, k = np.where(labelled, codes[:, m], 0).astype(np.int64), int(rows.offsets[m + 1] - rows.offsets[m])
+    return devices.to_host(label_histograms(codes, rows.offsets, counts * labelled, labels, k, device=rows.device))

@@ -46,7 +46,7 @@ def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) 
     if ax is None:
         pyplot = None if _for_files.get() else _pyplot()
         if pyplot is not None and pyplot.get_fignums():
-            return pyplot.gca()  # type: ignore[no-any-return]
+            return pyplot.gca()
         return new_figure(size, square=square).subplots()
     if not (hasattr(ax, "imshow") and hasattr(ax, "figure")):
         raise TypeError(
@@ -59,7 +59,7 @@ def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
     """Make a new Figure of the given size in inches; outside `for_files`, pyplot and notebooks show the figure."""
     settings: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "compressed" if square else "constrained"}
     if not _for_files.get():
-        return _pyplot().figure(**settings)  # type: ignore[no-any-return]
+        return _pyplot().figure(**settings)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -45,8 +45,7 @@ def reducer(value: Any) -> Reducer:
             "reduction must be None, have a method reduce(rows) as CoreGroups() has, or be a name with parameters such "
             f"as 'sample:5000', not {checks.shown(value)}."
         )
-    found: Reducer = value
-    return found
+    return value
 
 
 def __dir__() -> list[str]:

@@ -86,7 +86,7 @@ class Reduction:
 
         ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
         """
-        return self.look_up(self._of_all_rows(labels, rule))
+        return self.look_up(self._label_all_rows(labels, rule))
 
     def by_size(
         self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
@@ -95,12 +95,12 @@ class Reduction:
 
         Parameters are those of `expand`. If ``weighted``, the counts of rows are weights of objects, and so are sizes.
         """
-        of_rows = self._of_all_rows(labels, rule)
+        of_rows = self._label_all_rows(labels, rule)
         sizes = self._sizes(of_rows, n_clusters, weighted)
         numbers = numbers_by_size(sizes, lambda: self._first_objects(of_rows, n_clusters))
         return numbers, self.look_up(devices.move(numbers, devices.kind_of(of_rows))[of_rows])
 
-    def _of_all_rows(self, labels: Any, rule: Rule | None) -> Array:
+    def _label_all_rows(self, labels: Any, rule: Rule | None) -> Array:
         """Return the label of each representative, and of each row without a representative."""
         labels = devices.native(labels)
         if self.others is not None and rule is not None:
@@ -140,8 +140,8 @@ class Reduction:
         """
         if not self.rows_decide:
             return np.full(len(rows), -1)
-        known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
-        places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
+        sorted_rows, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
+        places = devices.to_host(find_rows(rows.codes, sorted_rows.codes_on(rows.device), device=rows.device))
         return places if row_of is None else np.where(places < 0, -1, row_of[places])
 
 
@@ -151,11 +151,11 @@ class Reducer(Protocol):
     def reduce(self, rows: Rows, /) -> Reduction: ...
 
 
-def check_reduced(found: Any, reduction: Any) -> Reduction:
+def check_reduced(reduced: Any, reduction: Any) -> Reduction:
     """Return the result of a reduction; raise TypeError if it is no `Reduction`."""
-    if not isinstance(found, Reduction):
+    if not isinstance(reduced, Reduction):
         raise TypeError(
-            f"reduction {checks.shown(reduction)} gave {checks.shown(found)}, but reduce(rows) must return a "
+            f"reduction {checks.shown(reduction)} gave {checks.shown(reduced)}, but reduce(rows) must return a "
             "gpuens.Reduction."
         )
-    return found
+    return reduced

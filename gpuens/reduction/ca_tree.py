@@ -151,8 +151,8 @@ class Tree:
         limit = checks.check_between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
         topmost = np.empty(len(self), dtype=bool)
         cpu.topmost_nodes(self.parents, self.radii <= limit, topmost)
-        taken = np.flatnonzero(topmost)
-        return taken[np.argsort(self.first[taken])]
+        nodes = np.flatnonzero(topmost)
+        return nodes[np.argsort(self.first[nodes])]
 
     def kept(self, tau: float, gamma: float = 1.0) -> np.ndarray:
         """Return a cut's largest nodes, which hold a share ``gamma`` of the objects, in the order of their leaves."""
@@ -161,8 +161,8 @@ class Tree:
     def _largest(self, nodes: np.ndarray, gamma: float) -> np.ndarray:
         gamma = checks.check_real(gamma, "gamma", above=0.0, at_most=1.0)
         largest = np.argsort(-self.counts[nodes], kind="stable")
-        held = np.cumsum(self.counts[nodes][largest])
-        n_kept = 1 + int(np.searchsorted(held, gamma * held[-1] * (1 - 1e-12)))
+        reached = np.cumsum(self.counts[nodes][largest])
+        n_kept = 1 + int(np.searchsorted(reached, gamma * reached[-1] * (1 - 1e-12)))
         return nodes[np.sort(largest[:n_kept])]
 
     def kept_share(self, tau: float, gamma: float = 0.9) -> float:
@@ -178,22 +178,22 @@ class Tree:
         """Return the representatives of the kept nodes as rows, in the lexicographic order of the ensemble's rows."""
         checks.check_choice(counts, "counts", ("size", "unit"))
         nodes = self.cut(tau)
-        kept = self._largest(nodes, gamma)
+        kept_nodes = self._largest(nodes, gamma)
         ends = nodes.copy()
-        left_out = np.flatnonzero(~np.isin(nodes, kept))
-        if len(left_out):
-            ends[left_out] = self._ends(nodes[left_out], kept)
-        represented = self._leaves[self.representatives[kept]]
+        dropped = np.flatnonzero(~np.isin(nodes, kept_nodes))
+        if len(dropped):
+            ends[dropped] = self._descend_nodes(nodes[dropped], kept_nodes)
+        represented = self._leaves[self.representatives[kept_nodes]]
         order = np.argsort(represented)
         row_of = np.empty(len(self), dtype=np.int64)
-        row_of[kept[order]] = np.arange(len(kept))
+        row_of[kept_nodes[order]] = np.arange(len(kept_nodes))
         of_group = np.empty(self.n_leaves, dtype=np.int64)
         of_group[self._leaves] = np.repeat(row_of[ends], self.last[nodes] - self.first[nodes] + 1)
         groups = self._groups
         return NodesOfTree(
             groups.rows.take(
                 represented[order],
-                self.counts[kept[order]] if counts == "size" else np.ones(len(kept), dtype=np.int64),
+                self.counts[kept_nodes[order]] if counts == "size" else np.ones(len(kept_nodes), dtype=np.int64),
             ),
             groups.rows.xp.asarray(of_group)[groups.row_of],
             distinct=groups.ensemble,
@@ -202,10 +202,10 @@ class Tree:
             cut_tree=(self, tau, gamma),
         )
 
-    def _ends(self, nodes: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    def _descend_nodes(self, nodes: np.ndarray, kept_nodes: np.ndarray) -> np.ndarray:
         """Return, for each node, the kept node at which its descent from the root ends."""
         marks = np.zeros(len(self), dtype=np.uint8)
-        marks[kept] = 2
+        marks[kept_nodes] = 2
         cpu.mark_ancestors(self.parents, marks)
         device = self._groups.rows.device
         ends = descend(self._rows, self._shape.arrays, self.representatives, marks, nodes, device=device)
@@ -334,9 +334,9 @@ def _(rows: Any, shape: Arrays, n_des: int, *, device: str) -> tuple[np.ndarray,
     radii, representatives = xp.zeros(n_nodes, dtype=np.int32), xp.arange(n_nodes)
     on_device = [xp.asarray(array) for array in shape[:4]]
     room = n_des + int(np.diff(starts).max(initial=0)) if n_des else 1
-    most = max(1, devices.scratch(device) // (8 * room))
+    most_blocks = max(1, devices.scratch(device) // (8 * room))
     for start, stop in zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True):
-        n_blocks = min(stop - start, most, 65_535)
+        n_blocks = min(stop - start, most_blocks, 65_535)
         kernels.launch(
             "measure_nodes", n_blocks, 64,
             (rows, *on_device, representatives, radii, xp.empty(n_blocks * room, dtype=np.int64), start, stop,

@@ -41,31 +41,31 @@ def core_groups(rows: Rows) -> Reduction:
     """Return the core groups of rows: O(N M) to pack, O(N) per word to look them up, O(D) per byte to sort D."""
     words = pack_rows(rows.codes, np.diff(rows.offsets) + 1, device=rows.device)
     counts = rows.counts if rows.n_objects > len(rows) else None  # rows that stand for several objects
-    places, row_of, counts = (_grouped if rows.xp is np else _grouped_on_gpu)(words, counts)
+    places, row_of, counts = (_group_words if rows.xp is np else _group_words_on_gpu)(words, counts)
     return Reduction(rows.take(places, counts), row_of)
 
 
-def _grouped(words: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _group_words(words: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a row of each group (D,), in lexicographic order, each row's group (N,) and the groups' counts (D,)."""
-    found = distinct_rows(words)
-    if found is None:
+    distinct = distinct_rows(words)
+    if distinct is None:
         order, first = lexicographic(words)
         places, row_of = order[first], np.empty_like(order)
         row_of[order] = np.cumsum(first) - 1
     else:
-        of_groups, among = found
+        of_groups, group_of = distinct
         order, _ = lexicographic(words[:, of_groups])
         number = np.empty_like(order)
         number[order] = np.arange(len(order))
-        places, row_of = of_groups[order], number[among]
+        places, row_of = of_groups[order], number[group_of]
     if counts is None:
         return places, row_of, np.bincount(row_of, minlength=len(places))
-    of_objects = np.zeros(len(places), dtype=np.int64)
-    np.add.at(of_objects, row_of, counts)
-    return places, row_of, of_objects
+    summed_counts = np.zeros(len(places), dtype=np.int64)
+    np.add.at(summed_counts, row_of, counts)
+    return places, row_of, summed_counts
 
 
-def _grouped_on_gpu(words: Any, counts: np.ndarray | None) -> tuple[Any, Any, np.ndarray]:
+def _group_words_on_gpu(words: Any, counts: np.ndarray | None) -> tuple[Any, Any, np.ndarray]:
     xp, n_rows = devices.namespace("cuda"), words.shape[1]
     order = lexicographic_on_gpu(words)
     first = xp.zeros(n_rows, dtype=bool)

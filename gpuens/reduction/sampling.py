@@ -72,18 +72,18 @@ class Sample:
         """
         rows = as_rows(labels)
         xp, groups = rows.xp, core_groups(rows)
-        drawn = self.draw(rows.n_objects)
+        sample = self.draw(rows.n_objects)
         if rows.n_objects > len(rows):
-            drawn = np.searchsorted(np.cumsum(rows.counts), drawn, side="right")
-        counts = devices.to_host(np.bincount(groups.row_of[xp.asarray(drawn)], minlength=len(groups.rows)))
-        sampled, others = np.flatnonzero(counts), np.flatnonzero(counts == 0)
+            sample = np.searchsorted(np.cumsum(rows.counts), sample, side="right")
+        counts = devices.to_host(np.bincount(groups.row_of[xp.asarray(sample)], minlength=len(groups.rows)))
+        sampled, unsampled = np.flatnonzero(counts), np.flatnonzero(counts == 0)
         place = np.empty(len(counts), dtype=np.int64)
         place[sampled] = np.arange(len(sampled))
-        place[others] = len(sampled) + np.arange(len(others))
+        place[unsampled] = len(sampled) + np.arange(len(unsampled))
         return Reduction(
             groups.rows.take(sampled, counts[sampled]),
             xp.asarray(place)[groups.row_of],
-            others=groups.rows.take(others) if len(others) else None,
+            others=groups.rows.take(unsampled) if len(unsampled) else None,
             label_by=self.by,
             distinct=groups.ensemble,
             row_of_distinct=place,

@@ -9,7 +9,7 @@ from gpuens.runtime.native import cpu
 
 
 def distinct_rows(words: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the first of each set of equal rows (D,), ascending, and the set of each row (N,), int64.
+    """Return the first row of each group of equal rows (D,), ascending, and the group of each row (N,), int64.
 
     None if nearly all rows differ.
     """
@@ -19,7 +19,7 @@ def distinct_rows(words: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def lexicographic(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order (N,), int64, of the columns of words (n_words, N), and which there differ from those before.
+    """Return the order (N,), int64, of the columns of words (n_words, N), and a mask of first distinct columns in it.
 
     The first word counts first; equal columns are in any order.
     """

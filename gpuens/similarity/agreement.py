@@ -12,7 +12,7 @@ import numpy as np
 from gpuens.contingency.scores import row_agreement
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
-from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_of_clusters
+from gpuens.similarity.base import Features, Measure, check_cluster_memory, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.links import jaccard, triples
 
@@ -78,8 +78,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     largest = with_others.max()
     if not largest > 0:  # there is a single clustering, or no two clusterings agree
         return np.ones(rows.n_clusterings)
-    weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
-    return weights
+    return np.maximum(with_others / largest, LEAST) ** beta
 
 
 class Linked(Diagonal):
@@ -122,7 +121,7 @@ class AgreementLinks(Measure):
         checks.check_between(self.alpha, "alpha", 1e-6, 1e6)
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Linked:
         weights, linked = weac_weights(rows, self.beta), jaccard(rows)

@@ -114,7 +114,7 @@ class Similarity:
         The factor by which `sums` are larger than sums of similarities, the same for all rows.
     results : dict
         Results for the estimator, by the name of its attribute without the final underscore.
-    whole : bool
+    integral : bool
         Whether all similarities are whole multiples of 1 / scale.
     any_sign : bool
         Whether similarities can be negative, so that 0 does not mean that two objects have nothing in common.
@@ -127,13 +127,13 @@ class Similarity:
     needs_common_labels: ClassVar[bool] = False
     scale: float
     results: dict[str, Any]
-    whole = False
+    integral = False
 
     def simplest(self, rows: Rows) -> "Similarity":
         """Return a similarity that is equal for these rows but simpler to compute, or this similarity."""
         return self
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         """Return an upper bound on the similarity of two objects."""
         raise NotImplementedError
 
@@ -141,7 +141,7 @@ class Similarity:
         """Return the similarities of objects of rows start … stop - 1 with those of rows first …, float64, host."""
         raise NotImplementedError
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         """Return the similarity of two different objects that share a row, for each row (G,), host."""
         raise NotImplementedError
 
@@ -160,13 +160,13 @@ class Similarity:
         """Return a function (start, stop) → similarities of these rows to all rows, summed over pairs of objects."""
         counts = rows.counts
 
-        def of(start: int, stop: int) -> np.ndarray:
+        def summed_tile(start: int, stop: int) -> np.ndarray:
             tile = self.tile(rows, start, stop)
             tile *= counts[start:stop, None]
             tile *= counts
             return tile
 
-        return of
+        return summed_tile
 
     def free_memory(self) -> None:
         """Free the memory that is needed only while a partitioner runs."""
@@ -179,17 +179,17 @@ class Similarity:
         2⁶².
         """
         counts = rows.counts
-        room = math.ceil(math.log2(max(self.most() * self.scale, 1e-300)) + 2 * math.log2(rows.n_objects)) - 61
-        unit = 2.0 ** (max(0, room) if self.whole else room)
+        largest = max(self.upper_bound() * self.scale, 1e-300)
+        bits_above = math.ceil(math.log2(largest) + 2 * math.log2(rows.n_objects)) - 61
+        unit = 2.0 ** (max(0, bits_above) if self.integral else bits_above)
 
-        def of(start: int, stop: int) -> np.ndarray:
+        def unit_tile(start: int, stop: int) -> np.ndarray:
             tile = self.tile(rows, start, stop, start)
             tile *= self.scale * (counts[start:stop, None] / unit)
             tile *= counts[start:]
-            sums: np.ndarray = np.rint(tile).astype(np.int64)
-            return sums
+            return np.rint(tile).astype(np.int64)
 
-        return of, unit / self.scale
+        return unit_tile, unit / self.scale
 
     def __rmul__(self, factor: float) -> "Sum":
         return Sum(((float(factor), self),))
@@ -220,21 +220,20 @@ class ClusterSimilarity(Similarity):
 
     def transposed_times(self, table: np.ndarray) -> np.ndarray:
         """Return T S for T = ``table`` (k, N_c), host."""
-        found: np.ndarray = self.times(table.T).T
-        return found
+        return self.times(table.T).T
 
     def across(self, rows: Rows, cols: Rows) -> devices.Array:
         """Return the similarities (R, C) of objects of ``rows`` to objects of ``cols``, float64, on the device."""
         raise NotImplementedError
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        others = rows.take(slice(first, None)) if first else rows
-        return devices.to_host(self.across(rows.take(slice(start, stop)), others))
+        cols = rows.take(slice(first, None)) if first else rows
+        return devices.to_host(self.across(rows.take(slice(start, stop)), cols))
 
     def full(self) -> np.ndarray:
         """Return S as a matrix (N_c, N_c), host."""
         n_clusters = int(self.offsets[-1])
-        all_clusters_fit(n_clusters)
+        check_cluster_memory(n_clusters)
         return self.times(np.eye(n_clusters))
 
     @property
@@ -245,15 +244,15 @@ class ClusterSimilarity(Similarity):
     def scale(self) -> float:  # type: ignore[override]
         return self.n_clusterings
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         sums = row_sums(rows.codes, rows.offsets, self.diagonal(), device=rows.device)
         return devices.to_host(sums) / self.n_clusterings
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
         """Return a look-up of S H, where H[c, t] is the number of members of cluster t in cluster c of the ensemble."""
-        given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
-        held = label_histograms(*given, int(labels.max()) + 1, device=rows.device)
-        return LookedUp(self.times(devices.to_host(held).astype(np.float64)))
+        arguments = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
+        shared = label_histograms(*arguments, int(labels.max()) + 1, device=rows.device)
+        return LookedUp(self.times(devices.to_host(shared).astype(np.float64)))
 
     def mean(self, rows: Rows) -> float:
         """Return the mean similarity of two different objects, 0 for a single object.
@@ -273,22 +272,21 @@ class ClusterSimilarity(Similarity):
 
         N (N_c, N_c) are the intersections of clusters; no pair of objects is visited.
         """
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
         product = self.times(intersections_of(rows, layout="dense").astype(np.float64))
         return float(np.sum(product * product.T)) / self.n_clusterings**2
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return p_cᵀ S p_d / M for clusters c and d, where p_c has the shares of c's objects in all clusters."""
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
-        """Return the same result as `between_clusters`, from a dense matrix of cluster intersections."""
+        """Return the mean similarities of clusters from a dense matrix of their intersections."""
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
         similarities: np.ndarray = product(self.transposed_times(shares), shares.T)
         similarities /= self.n_clusterings
-        both_ways: np.ndarray = (similarities + similarities.T) / 2
-        return both_ways
+        return (similarities + similarities.T) / 2
 
     def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
         """Return the similarities of rows i to rows j, in the memory of the caller's labels."""
@@ -313,28 +311,28 @@ class Sum(Similarity):
 
     def __init__(self, terms: tuple[tuple[float, Similarity], ...]) -> None:
         self.terms = terms
-        self.results = {name: value for _, one in terms for name, value in one.results.items()}
+        self.results = {name: value for _, similarity in terms for name, value in similarity.results.items()}
 
-    def most(self) -> float:
-        return sum(factor * one.most() for factor, one in self.terms)
+    def upper_bound(self) -> float:
+        return sum(factor * similarity.upper_bound() for factor, similarity in self.terms)
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        found: np.ndarray = np.sum([factor * one.tile(rows, start, stop, first) for factor, one in self.terms], axis=0)
-        return found
+        return np.sum([factor * similarity.tile(rows, start, stop, first) for factor, similarity in self.terms], axis=0)
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        found: np.ndarray = np.sum([factor * one.of_equal_rows(rows) for factor, one in self.terms], axis=0)
-        return found
+    def self_similarities(self, rows: Rows) -> np.ndarray:
+        return np.sum([factor * similarity.self_similarities(rows) for factor, similarity in self.terms], axis=0)
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        (factor, one), *others = self.terms
-        total = factor * one.between_clusters(rows)
-        for factor, one in others:
-            total += factor * one.between_clusters(rows)
+        (factor, similarity), *further_terms = self.terms
+        total = factor * similarity.between_clusters(rows)
+        for factor, similarity in further_terms:
+            total += factor * similarity.between_clusters(rows)
         return total
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        return SummedUp(tuple((factor, one.scale, one.sums(rows, labels)) for factor, one in self.terms))
+        return SummedUp(
+            tuple((factor, similarity.scale, similarity.sums(rows, labels)) for factor, similarity in self.terms)
+        )
 
 
 @dataclass(frozen=True)
@@ -347,9 +345,9 @@ class SummedUp:
     terms: tuple[tuple[float, float, Sums], ...]
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        (factor, scale, sums), *others = self.terms
+        (factor, scale, sums), *further_terms = self.terms
         total = factor * (sums(rows) / scale)
-        for factor, scale, sums in others:
+        for factor, scale, sums in further_terms:
             total = total + factor * (sums(rows) / scale)
         return total
 
@@ -363,8 +361,7 @@ def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
     of_clusterings = checks.check_weights(weights, rows.n_clusterings, of="clustering")
     if of_clusterings is None:
         return np.ones(rows.n_clusterings, dtype=np.int64)
-    scaled: np.ndarray = of_clusterings / of_clusterings.mean()
-    return scaled
+    return of_clusterings / of_clusterings.mean()
 
 
 def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
@@ -372,7 +369,7 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
     return np.repeat(weights_of_clusterings(weights, rows), np.diff(rows.offsets))
 
 
-def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
+def check_cluster_memory(n_clusters: int, bytes_each_pair: int = 40) -> None:
     """Raise MemoryError if computing a dense matrix of so many clusters would exceed the memory budget."""
     checks.check_memory(
         bytes_each_pair * n_clusters**2,

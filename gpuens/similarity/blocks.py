@@ -33,7 +33,7 @@ class Blocks(ClusterSimilarity):
         bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), np.diff(self.offsets).tolist(), strict=True)
         return [self.values[a:b].reshape(k, k) for a, b, k in bounds]
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return float(np.maximum.reduceat(self.values, self.starts[:-1]).sum()) / self.n_clusterings
 
     def diagonal(self) -> np.ndarray:
@@ -46,12 +46,12 @@ class Blocks(ClusterSimilarity):
         )
 
     def transposed_times(self, table: np.ndarray) -> np.ndarray:
-        found, first = np.empty_like(table), 0
+        products, first = np.empty_like(table), 0
         for matrix in self.matrices():
-            own = slice(first, first + len(matrix))
-            found[:, own] = table[:, own] @ matrix
+            clusters = slice(first, first + len(matrix))
+            products[:, clusters] = table[:, clusters] @ matrix
             first += len(matrix)
-        return found
+        return products
 
     def across(self, rows: Rows, cols: Rows) -> devices.Array:
         return coupled_tile(rows.codes, cols.codes, self.offsets, self.on(rows.device), device=rows.device)

@@ -19,7 +19,7 @@ from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
 PAIRS_AT_A_TIME = 2**18  # pairs of objects whose labels are compared at a time, so that they stay in the cache
-LEAST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make ECI 0
+SMALLEST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make ECI 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +110,8 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     >>> ge.similarity.eci([[0, 0, 0, 1], [0, 0, 1, 1]], theta=0.5).round(2).tolist()
     [0.4, 1.0, 1.0, 0.37]
     """
-    of = as_rows(ens, device)
-    return eci_from_entropy(_entropies(of, weights), theta, of.n_clusterings)
+    rows = as_rows(ens, device)
+    return eci_from_entropy(_entropies(rows, weights), theta, rows.n_clusterings)
 
 
 def _entropies(rows: Rows, weights: Any = None) -> np.ndarray:
@@ -131,14 +131,13 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     theta = checks.check_real(theta, "theta", above=0.0)
     h = devices.to_host(h)
     with np.errstate(over="ignore"):  # if the exponent overflows, ECI becomes 0 and then the lower bound
-        found = exponentials(-h / (theta * n_clusterings))
-    if n_alike := np.count_nonzero(found < LEAST_ECI):
+        unbounded = exponentials(-h / (theta * n_clusterings))
+    if n_alike := np.count_nonzero(unbounded < SMALLEST_ECI):
         checks.warn(
-            f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {LEAST_ECI}, and so "
-            "the same weight; the paper recommends a theta from 0.2 to 1."
+            f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {SMALLEST_ECI}, and "
+            "so the same weight; the paper recommends a theta from 0.2 to 1."
         )
-    index: np.ndarray = np.maximum(found, LEAST_ECI)
-    return index
+    return np.maximum(unbounded, SMALLEST_ECI)
 
 
 def coassociation(
@@ -171,27 +170,27 @@ def coassociation(
     >>> ge.similarity.coassociation([[0, 0, 1], [0, 1, 1]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
-    of = ens if isinstance(ens, Rows) else Ensemble(ens, wide=wide)
-    return _block(Coassociation(), as_rows(of, device), rows, cols)
+    labels = ens if isinstance(ens, Rows) else Ensemble(ens, wide=wide)
+    return _block(Coassociation(), as_rows(labels, device), rows, cols)
 
 
-def shares_of_pairs(of: Ensemble, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def shares_of_pairs(ensemble: Ensemble, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12), (n_pairs,)."""
-    codes, missing = of.codes, of.missing_code
-    found = np.empty(len(first))
+    codes, missing = ensemble.codes, ensemble.missing_code
+    shares = np.empty(len(first))
 
     def compare(start: int, stop: int) -> None:
         for low in range(start, stop, PAIRS_AT_A_TIME):
-            some = slice(low, min(stop, low + PAIRS_AT_A_TIME))
-            n_equal = np.zeros(some.stop - low, dtype=np.int64)
+            pairs = slice(low, min(stop, low + PAIRS_AT_A_TIME))
+            n_equal = np.zeros(pairs.stop - low, dtype=np.int64)
             for column in codes.T:
-                of_first = column.take(first[some])
-                equal = of_first == column.take(second[some])
-                n_equal += equal & (of_first != missing) if of.has_missing else equal
-            np.divide(n_equal, of.n_clusterings, out=found[some])
+                first_codes = column.take(first[pairs])
+                equal = first_codes == column.take(second[pairs])
+                n_equal += equal & (first_codes != missing) if ensemble.has_missing else equal
+            np.divide(n_equal, ensemble.n_clusterings, out=shares[pairs])
 
-    devices.over_ranges(compare, len(first), grain=devices.worth_a_thread(10.0 * of.n_clusterings))
-    return found
+    devices.over_ranges(compare, len(first), grain=devices.worth_a_thread(10.0 * ensemble.n_clusterings))
+    return shares
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
@@ -208,6 +207,6 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, de
     return _block(LWCA(theta), as_rows(ens, device), rows, cols)
 
 
-def _block(measure: Coassociation | LWCA, of: Rows, rows: Any, cols: Any) -> devices.Array:
-    at = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "co-association")
-    return measure(of).block(of, *at)
+def _block(measure: Coassociation | LWCA, all_rows: Rows, rows: Any, cols: Any) -> devices.Array:
+    block = checks.check_block(rows, cols, all_rows.n_rows, devices.memory_budget(all_rows.device), "co-association")
+    return measure(all_rows).block(all_rows, *block)

@@ -48,7 +48,7 @@ class Coupled(Measure):
     learns_by_sums = True
 
     def refuse_too_many(self, rows: Rows) -> None:
-        coupling_fits(rows.offsets, self.weights)
+        check_coupling(rows.offsets, self.weights)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Blocks:
         blocks = coupling(rows, self.weights)
@@ -99,7 +99,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
     If an N_c × N_c table exceeds `SHARE_OF_BUDGET`, each clustering is intersected with all others separately, which
     takes twice as long.
     """
-    shares_of = coupling_fits(rows.offsets, weights)
+    shares_of = check_coupling(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
         layout = "dense" if rows.here and rows.device == "cpu" else "auto"
         shared = intersections_of(rows, layout)
@@ -108,28 +108,28 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
     def work(start: int, stop: int) -> list[np.ndarray]:
         def couple(j: int) -> np.ndarray:
-            return _coupled(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of)
+            return _couple_clustering(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of)
 
         return [couple(j) for j in range(start, stop)]
 
-    held = 24 * rows.n_clusters * int(np.diff(offsets).max())  # bytes per thread
-    in_threads = devices.n_threads() * held <= SHARE_OF_BUDGET * devices.memory_budget()
-    found = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
-    return Blocks([matrix for some in found for matrix in some])
+    thread_bytes = 24 * rows.n_clusters * int(np.diff(offsets).max())  # bytes per thread
+    in_threads = devices.n_threads() * thread_bytes <= SHARE_OF_BUDGET * devices.memory_budget()
+    parts = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
+    return Blocks([matrix for part in parts for matrix in part])
 
 
 def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
-    """Return the same result as `coupling`, from cluster intersections and the weights λ of the clusterings."""
+    """Return the CCSC of all clusterings as blocks, from cluster intersections and the weights λ of the clusterings."""
     sizes = shared.diagonal()
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         table = shared[first:last]
         table = table if isinstance(table, np.ndarray) else table.toarray()
-        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, device))
+        matrices.append(_couple_clustering(table.T, sizes, j, offsets, shares_of, device))
     return Blocks(matrices)
 
 
-def _coupled(
+def _couple_clustering(
     table: np.ndarray,
     sizes: np.ndarray,
     j: int,
@@ -138,15 +138,14 @@ def _coupled(
     device: str = "cpu",
 ) -> np.ndarray:
     """Return the CCSC (k_j, k_j) of clustering j from its intersections (N_c, k_j) with all clusters."""
-    own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
-    spread = np.ascontiguousarray(table / np.maximum(own, 1))
-    others = shares_of.copy()
-    others[j] = 0.0
-    inter = relative_similarities(spread, offsets, others / others.sum(), device=device)
-    product = own[:, None] * own
-    intra = product / np.maximum(own[:, None] + own + product, 1)
-    coupled: np.ndarray = intra * devices.to_host(inter)
-    return coupled
+    own_sizes = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
+    spread = np.ascontiguousarray(table / np.maximum(own_sizes, 1))
+    other_shares = shares_of.copy()
+    other_shares[j] = 0.0
+    inter = relative_similarities(spread, offsets, other_shares / other_shares.sum(), device=device)
+    product = own_sizes[:, None] * own_sizes
+    intra = product / np.maximum(own_sizes[:, None] + own_sizes + product, 1)
+    return intra * devices.to_host(inter)
 
 
 def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
@@ -169,7 +168,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
     return scaled
 
 
-def coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
+def check_coupling(offsets: np.ndarray, weights: Any) -> np.ndarray:
     """Return the checked λ; raise MemoryError if the coupling of the clusterings does not fit in memory."""
     shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)

@@ -26,7 +26,7 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.pair_matrix import PairMatrix
 
 N_ITER = 5  # number of rounds of reweighting, as in the authors' program
-LEAST = 1e-4  # smallest singular value of Z that is kept, divided by the largest
+SMALLEST = 1e-4  # smallest singular value of Z that is kept, divided by the largest
 NOISE = 1e-10  # smallest singular value of X that is kept, divided by the largest
 
 
@@ -79,15 +79,15 @@ class RepresentedRows(PairMatrix):
 
     def compute(self) -> np.ndarray:
         q, s, _ = decomposed(sparse_incidence(self.rows).toarray())
-        kept = s > NOISE * s[0]
-        q, squares = q[:, kept], s[kept] ** 2
+        is_large = s > NOISE * s[0]
+        q, squares = q[:, is_large], s[is_large] ** 2
         penalty = np.full(len(q), self.strength)  # λ / d
         for _ in range(N_ITER):
             w = squares[:, None] / (squares[:, None] + penalty) * q.T
             penalty = self.strength * 2 * np.sqrt((squares[:, None] * (q.T - w) ** 2).sum(axis=0))
         u, s, _ = decomposed(w)
-        kept = s > LEAST * s[0]
-        points = product(q, u[:, kept]) * np.sqrt(s[kept])
+        is_large = s > SMALLEST * s[0]
+        points = product(q, u[:, is_large]) * np.sqrt(s[is_large])
         points /= np.maximum(np.sqrt((points * points).sum(axis=1, keepdims=True)), 1e-300)
         similar = gram(points)
         similar *= similar
@@ -97,7 +97,4 @@ class RepresentedRows(PairMatrix):
 
 def decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the singular value decomposition U, s, Vᵀ of a matrix, U as wide as the matrix's shorter side."""
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray] = devices.call_interruptibly(
-        lambda: np.linalg.svd(matrix, full_matrices=False)
-    )
-    return parts
+    return devices.call_interruptibly(lambda: np.linalg.svd(matrix, full_matrices=False))

@@ -22,31 +22,30 @@ class Diagonal(ClusterSimilarity):
         self.weights, self.offsets, self.results = weights, offsets, results
 
     @property
-    def whole(self) -> bool:  # type: ignore[override]
+    def integral(self) -> bool:  # type: ignore[override]
         return self.weights.dtype.kind == "i"
 
-    def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Diagonal":
-        """Return S of the clusters in the mask ``kept`` (N_c,), bool; ``offsets`` (M + 1,) are their new numbering."""
-        return Diagonal(self.weights[kept], offsets)
+    def take(self, is_kept: np.ndarray, offsets: np.ndarray) -> "Diagonal":
+        """Return S of the clusters in a mask ``is_kept`` (N_c,); ``offsets`` (M + 1,) are their new numbering."""
+        return Diagonal(self.weights[is_kept], offsets)
 
     def matrices(self) -> list[np.ndarray]:
         """Return the diagonal blocks of S, a matrix (k_m, k_m) per clustering."""
-        return [np.diag(own) for own in np.split(self.weights, self.offsets[1:-1])]
+        return [np.diag(weights) for weights in np.split(self.weights, self.offsets[1:-1])]
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return float(np.maximum.reduceat(self.weights, self.offsets[:-1]).sum()) / self.n_clusterings
 
     def diagonal(self) -> np.ndarray:
         return self.weights
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        found: np.ndarray = devices.move(self.weights, devices.kind_of(table))[:, None] * table
-        return found
+        return devices.move(self.weights, devices.kind_of(table))[:, None] * table
 
     def sum_of_squares(self, rows: Rows) -> float:
-        clusters, others, counts = cells(intersections_of(rows))
+        rows_of_cells, cols, counts = cells(intersections_of(rows))
         weights, squares = self.weights.astype(np.float64), counts.astype(np.float64) ** 2
-        return float((weights[clusters] * weights[others]) @ squares) / self.n_clusterings**2
+        return float((weights[rows_of_cells] * weights[cols]) @ squares) / self.n_clusterings**2
 
     def across(self, rows: Rows, cols: Rows) -> devices.Array:
         weights = self.weights.astype(np.float64, copy=False)

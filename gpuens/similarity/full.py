@@ -24,15 +24,14 @@ class Full(ClusterSimilarity):
     def __init__(self, matrix: np.ndarray, offsets: np.ndarray, /, **results: Any) -> None:
         self.matrix, self.offsets, self.results = matrix, offsets, results
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return float(self.matrix.max()) * self.n_clusterings
 
     def diagonal(self) -> np.ndarray:
         return self.matrix.diagonal()
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        found: np.ndarray = product(devices.move(self.matrix, devices.kind_of(table)), table)
-        return found
+        return product(devices.move(self.matrix, devices.kind_of(table)), table)
 
     def full(self) -> np.ndarray:
         return self.matrix
@@ -43,20 +42,20 @@ class Full(ClusterSimilarity):
         for piece, spread in self._spread(rows, 2 * len(cols)):
             sums = xp.zeros((len(spread), len(cols)))
             for m, first in enumerate(self.offsets[:-1].tolist()):
-                known = xp.flatnonzero(of_cols[:, m] != cols.ensemble.missing_code)
-                sums[:, known] += spread[:, first + of_cols[known, m].astype(np.int64)]
+                labelled = xp.flatnonzero(of_cols[:, m] != cols.ensemble.missing_code)
+                sums[:, labelled] += spread[:, first + of_cols[labelled, m].astype(np.int64)]
             tile[piece] = sums / self.n_clusterings
         return tile
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        found, codes = [], rows.codes
+    def self_similarities(self, rows: Rows) -> np.ndarray:
+        parts, codes = [], rows.codes
         for piece, spread in self._spread(rows, 0):
-            sums, own = rows.xp.zeros(len(spread)), codes[piece]
+            sums, piece_codes = rows.xp.zeros(len(spread)), codes[piece]
             for m, first in enumerate(self.offsets[:-1].tolist()):
-                known = rows.xp.flatnonzero(own[:, m] != rows.ensemble.missing_code)
-                sums[known] += spread[known, first + own[known, m].astype(np.int64)]
-            found.append(devices.to_host(sums))
-        return np.concatenate(found) / self.n_clusterings
+                labelled = rows.xp.flatnonzero(piece_codes[:, m] != rows.ensemble.missing_code)
+                sums[labelled] += spread[labelled, first + piece_codes[labelled, m].astype(np.int64)]
+            parts.append(devices.to_host(sums))
+        return np.concatenate(parts) / self.n_clusterings
 
     def _spread(self, rows: Rows, width: int) -> Any:
         """Yield slices of rows and their products B S, so small that ``width`` more numbers per row fit the memory."""

@@ -18,7 +18,7 @@ from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.products import product
-from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
+from gpuens.similarity.base import ClusterSimilarity, Features, Measure, check_cluster_memory
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities
 from gpuens.similarity.full import Full
@@ -64,7 +64,7 @@ class Jaccard(Measure):
     real_weights = True
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterGraph:
         return ClusterGraph(jaccard(rows), rows.offsets)
@@ -109,7 +109,7 @@ class Links(Measure):
         return "blocks" if self.measure == "cts" else "full"
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters, 64 if self.measure == "srs" else 40)
+        check_cluster_memory(rows.n_clusters, 64 if self.measure == "srs" else 40)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> ClusterSimilarity:
         self.refuse_too_many(rows)
@@ -149,12 +149,14 @@ def links(
     >>> ge.similarity.links([[0, 0, 0, 1, 1, 2], ["a", "a", "b", "b", "c", "c"]], "asrs", rows=[0]).round(2).tolist()
     [[1.0, 0.5, 0.5, 0.3, 0.05, 0.0]]
     """
-    of, chosen = as_rows(ens, device), Links(measure, decay)
-    i, j = checks.check_block(rows, cols, of.n_rows, devices.memory_budget(of.device), "link-based similarity")
-    found = chosen(of).block(of, i, j)
+    all_rows, link_measure = as_rows(ens, device), Links(measure, decay)
+    i, j = checks.check_block(
+        rows, cols, all_rows.n_rows, devices.memory_budget(all_rows.device), "link-based similarity"
+    )
+    block = link_measure(all_rows).block(all_rows, i, j)
     at_row, at_col = np.nonzero(i[:, None] == j)
-    found[at_row, at_col] = 1.0
-    return found
+    block[at_row, at_col] = 1.0
+    return block
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------
@@ -162,18 +164,17 @@ def links(
 
 def jaccard(rows: Rows) -> np.ndarray:
     """Return the Jaccard similarity of all clusters (N_c, N_c), float64, host; 0 for clusters without objects."""
-    all_clusters_fit(rows.n_clusters)
+    check_cluster_memory(rows.n_clusters)
     shared = intersections_of(rows, "dense")
     sizes = shared.diagonal()
-    indices: np.ndarray = shared / np.maximum(sizes[:, None] + sizes - shared, 1)
-    return indices
+    return shared / np.maximum(sizes[:, None] + sizes - shared, 1)
 
 
 def cluster_links(rows: Rows) -> np.ndarray:
     """Return the result of `jaccard` with a diagonal of zeros, because no cluster links to itself."""
-    found = jaccard(rows)
-    np.fill_diagonal(found, 0.0)
-    return found
+    indices = jaccard(rows)
+    np.fill_diagonal(indices, 0.0)
+    return indices
 
 
 def triples(linked: np.ndarray, rows: Rows, weights: np.ndarray) -> np.ndarray:
@@ -201,13 +202,15 @@ def _cts(rows: Rows, decay: float) -> Blocks:
 def _asrs(rows: Rows, decay: float) -> Full:
     linked = cluster_links(rows)
     n_links = np.maximum(np.count_nonzero(linked, axis=1), 1)
-    found = symmetric(product(linked, linked))
-    found /= n_links[:, None] * n_links
-    np.fill_diagonal(found, 0.0)
-    found /= found.max() or 1.0
-    found[found <= 1 - ROUNDING] *= decay  # in the authors' program, pairs with the largest similarity are not decayed
-    np.fill_diagonal(found, 1.0)
-    return Full(found / rows.n_clusterings, rows.offsets)
+    similarities = symmetric(product(linked, linked))
+    similarities /= n_links[:, None] * n_links
+    np.fill_diagonal(similarities, 0.0)
+    similarities /= similarities.max() or 1.0
+    similarities[similarities <= 1 - ROUNDING] *= (
+        decay  # in the authors' program, pairs with the largest similarity are not decayed
+    )
+    np.fill_diagonal(similarities, 1.0)
+    return Full(similarities / rows.n_clusterings, rows.offsets)
 
 
 def _srs(rows: Rows, decay: float) -> Full:
@@ -224,25 +227,23 @@ def _srs(rows: Rows, decay: float) -> Full:
     clusters, of_pairs, apart = np.eye(len(shared)), None, shared
     for _ in range(UPDATES - 1):
         if of_pairs is not None:
-            alone = rows.sum(_counted_alone, Full(of_pairs * n_clusterings, rows.offsets), unit) * unit
-            apart = symmetric(product(product(shared, of_pairs), shared)) + alone
+            self_sums = rows.sum(_self_intersections, Full(of_pairs * n_clusterings, rows.offsets), unit) * unit
+            apart = symmetric(product(product(shared, of_pairs), shared)) + self_sums
         of_pairs = decay / n_clusterings**2 * clusters
         clusters = decay * apart / (sizes[:, None] * sizes)
         np.fill_diagonal(clusters, 1.0)
     return Full(decay / n_clusterings * clusters, rows.offsets)
 
 
-def _counted_alone(rows: Rows, of_pairs: Full, unit: float) -> np.ndarray:
+def _self_intersections(rows: Rows, of_pairs: Full, unit: float) -> np.ndarray:
     """Return Bᵀ diag(s) B as int64 numbers of units, because integer sums are the same in any order on any device."""
-    alone = np.maximum(np.rint((1.0 - of_pairs.of_equal_rows(rows)) / unit), 1).astype(np.int64)
-    found: np.ndarray = intersections(rows, alone * rows.counts, "dense")
-    return found
+    self_units = np.maximum(np.rint((1.0 - of_pairs.self_similarities(rows)) / unit), 1).astype(np.int64)
+    return intersections(rows, self_units * rows.counts, "dense")
 
 
 def symmetric(matrix: np.ndarray) -> np.ndarray:
     """Return the mean of a matrix and its transpose, if its two triangles differ only by rounding."""
-    found: np.ndarray = (matrix + matrix.T) / 2
-    return found
+    return (matrix + matrix.T) / 2
 
 
 MEASURES = {"cts": _cts, "asrs": _asrs, "srs": _srs}

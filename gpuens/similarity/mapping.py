@@ -150,7 +150,7 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_array":
-    """Return the same as `mapping_coefficients`, from the result of `reference_sets`; without neighbours, zeros."""
+    """Return the mapping coefficients of all objects from their `reference_sets`; zeros without neighbours."""
     from scipy.sparse import csr_array
 
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
@@ -162,35 +162,35 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
     step = min(AT_ONCE, step // 2) if device == "cpu" else step
     step = max(1, step // max(room_each, 2 * n_neighbors))
     codes = ens.codes_on(device)
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    n_found = 0
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    n_coefficients = 0
     budget = devices.memory_budget()
-    with progress.bar(total=ens.n_objects, description="mapping coefficients") as shown:
+    with progress.bar(total=ens.n_objects, description="mapping coefficients") as bar:
         for start in range(0, ens.n_objects, step):
             stop = min(start + step, ens.n_objects)
-            ids, distances = references.of(start, stop)
+            ids, distances = references.nearest(start, stop)
             clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
-            found.append(_without_gaps(clusters, values, counts, room, device))
-            n_found += len(found[-1][0])
+            parts.append(_drop_unused_places(clusters, values, counts, room, device))
+            n_coefficients += len(parts[-1][0])
             # extrapolated to all objects, and doubled because joining the parts copies them
             checks.check_memory(
-                24 * n_found * ens.n_objects // stop,
+                24 * n_coefficients * ens.n_objects // stop,
                 budget,
                 f"the mapping coefficients of {ens.n_objects} objects to {ens.n_clusters} clusters",
                 "take a smaller n_neighbors, or fewer objects",
             )
-            shown.update(stop - start)
-    clusters, values, counts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            bar.update(stop - start)
+    clusters, values, counts = map(np.concatenate, zip(*parts, strict=True))
     return csr_array((values, clusters, np.concatenate([[0], np.cumsum(counts)])), shape=shape)
 
 
-def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
+def _drop_unused_places(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
     """Return the used clusters and coefficients, object by object, and the number of them for each object (host)."""
     xp = devices.namespace(device)
     clustering = np.repeat(np.arange(len(room)), room)
     place = np.arange(len(clustering)) - (np.cumsum(room) - room)[clustering]
-    used = xp.asarray(place) < counts[:, xp.asarray(clustering)]
-    return tuple(devices.to_host(array) for array in (clusters[used], values[used], counts.sum(axis=1)))
+    is_used = xp.asarray(place) < counts[:, xp.asarray(clustering)]
+    return tuple(devices.to_host(array) for array in (clusters[is_used], values[is_used], counts.sum(axis=1)))
 
 
 @kernels.primitive
@@ -203,10 +203,10 @@ def coefficients(ids: np.ndarray, distances: np.ndarray, codes: np.ndarray, offs
     """
     firsts, shape = _places(offsets, *ids.shape)
     counts = np.zeros((len(ids), len(firsts)), dtype=np.int32)
-    found = cpu.Coefficients(np.zeros(shape, dtype=np.int32), np.zeros(shape), counts)
+    mapped = cpu.Coefficients(np.zeros(shape, dtype=np.int32), np.zeros(shape), counts)
     columns = np.ascontiguousarray(codes.T)
-    cpu.mapping_coefficients(cpu.ReferenceSets(ids, distances), columns, offsets, firsts, found)
-    return found
+    cpu.mapping_coefficients(cpu.ReferenceSets(ids, distances), columns, offsets, firsts, mapped)
+    return mapped
 
 
 def _places(offsets: np.ndarray, n_rows: int, n_neighbors: int) -> tuple[np.ndarray, tuple[int, int]]:

@@ -23,7 +23,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks
-from gpuens.similarity.coupled import coupling, coupling_fits
+from gpuens.similarity.coupled import check_coupling, coupling
 from gpuens.similarity.neighborhood_bits import (
     WORD,
     bit_planes,
@@ -62,7 +62,7 @@ class CommonNeighbors(Measure):
         checks.check_fraction(self.threshold, "threshold", "the mean similarity")
 
     def refuse_too_many(self, rows: Rows) -> None:
-        coupling_fits(rows.offsets, self.weights)
+        check_coupling(rows.offsets, self.weights)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
         return Neighborhoods(rows, coupling(rows, self.weights), self.threshold)
@@ -104,12 +104,15 @@ class LabelNeighbors(Measure):
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "Neighborhoods":
         self.refuse_too_many(rows)
-        same, in_common = Blocks([np.eye(k) for k in np.diff(rows.offsets).tolist()]), np.arange(rows.n_clusterings + 1)
-        mean = same.mean(rows)
+        equal_labels, in_common = (
+            Blocks([np.eye(k) for k in np.diff(rows.offsets).tolist()]),
+            np.arange(rows.n_clusterings + 1),
+        )
+        mean = equal_labels.mean(rows)
         threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
-        near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
+        is_near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
         # the threshold is midway between two possible values, so that rounding cannot change a comparison
-        near_sets = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
+        near_sets = Neighborhoods(rows, equal_labels, (float(is_near.argmax()) - 0.5) / rows.n_clusterings)
         near_sets.results = {"threshold": threshold}
         return near_sets
 
@@ -144,7 +147,7 @@ class Neighborhoods(Similarity):
         self.threshold, self.counts, self.offsets, self.device = threshold, rows.counts, rows.offsets, rows.device
         self.results = {"coupling": blocks.matrices(), "threshold": threshold}
         self.n_objects = rows.n_objects
-        self.own = blocks.of_equal_rows(rows) >= threshold
+        self.own = blocks.self_similarities(rows) >= threshold
         self.sizes = rows.cluster_sizes()
         self.blocks, self._blocks = blocks, blocks.on(rows.device)
         self._codes = rows.codes
@@ -179,7 +182,7 @@ class Neighborhoods(Similarity):
         cols = np.arange(first, len(self.counts))
         return self.common(np.arange(start, stop), bits[start:stop], cols, planes[first:])
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return 1.0
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
@@ -187,25 +190,23 @@ class Neighborhoods(Similarity):
         counts = self.counts
         unit = 2.0 ** max(0, math.ceil(3 * math.log2(self.n_objects) - 1) - 62)
 
-        def of(start: int, stop: int) -> np.ndarray:
+        def unit_tile(start: int, stop: int) -> np.ndarray:
             common = self.common_in(start, stop, start)
             np.fill_diagonal(common, 0)  # links between objects of the same row are not used
             if unit > 1:
-                sums: np.ndarray = np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
-                return sums
+                return np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
             common *= counts[start:stop, None]
             common *= counts[start:]
             return common
 
-        return of, unit
+        return unit_tile, unit
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         """Return the similarity of two objects of one row, for each row: their neighbours except the two themselves."""
         of_rows = np.zeros((len(self.counts), 1), dtype=np.int64)
         of_rows[:, 0] = self.counts
         sums = [devices.to_host(self._sum_over(bits, of_rows))[:, 0] for _, bits in self.pieces()]
-        means: np.ndarray = (np.concatenate(sums) - 2 * self.own) / self.n_objects
-        return means
+        return (np.concatenate(sums) - 2 * self.own) / self.n_objects
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         """Return the mean CCOSO over the objects of every two clusters of the ensemble (eq 24), (N_c, N_c), host.
@@ -222,12 +223,11 @@ class Neighborhoods(Similarity):
         )
         xp = devices.namespace(self.device)
         total = xp.zeros((n_clusters, n_clusters))
-        for at, bits in self.pieces(bytes_each=24 * n_clusters):
-            found = self.counts_in(at, bits).astype(np.float64)
-            total += found.T @ (found * xp.asarray(self.counts[at].astype(np.float64))[:, None])
+        for piece, bits in self.pieces(bytes_each=24 * n_clusters):
+            counts = self.counts_in(piece, bits).astype(np.float64)
+            total += counts.T @ (counts * xp.asarray(self.counts[piece].astype(np.float64))[:, None])
         products = self.sizes.astype(np.float64)[:, None] * self.sizes * self.n_objects
-        means: np.ndarray = devices.to_host(total) / np.maximum(products, 1)
-        return means
+        return devices.to_host(total) / np.maximum(products, 1)
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
         """Return the function of `Similarity.sums`; neighbours are counted among ``rows``.
@@ -238,8 +238,8 @@ class Neighborhoods(Similarity):
         k = int(labels.max()) + 1
         codes = rows.xp.asarray(labels.astype(np.uint32))[:, None]
         members = np.empty((len(labels), k), dtype=np.int64)
-        for at, bits in self.pieces(bytes_each=16 * k):
-            members[at] = devices.to_host(self.counts_in(at, bits, codes, np.array([0, k])))
+        for piece, bits in self.pieces(bytes_each=16 * k):
+            members[piece] = devices.to_host(self.counts_in(piece, bits, codes, np.array([0, k])))
         members *= rows.counts[:, None]
         return CommonSums(self, members)
 
@@ -256,8 +256,8 @@ class Neighborhoods(Similarity):
         room = devices.scratch(self.device) // (16 * len(self._words) + bytes_each + 64)
         step = max(1, min(room, 4096))
         for start in range(0, len(codes), step):
-            some = codes[start : start + step]
-            yield np.arange(start, start + len(some)), self.bits(some)
+            piece = codes[start : start + step]
+            yield np.arange(start, start + len(piece)), self.bits(piece)
 
     def all_bits(self) -> tuple[Any, Any]:
         """Return the bits of all rows and their planes: G² / 8 bytes, plus as much for the planes or more."""
@@ -274,9 +274,9 @@ class Neighborhoods(Similarity):
 
     def common(self, rows: np.ndarray, row_bits: Any, cols: np.ndarray, col_planes: Any) -> np.ndarray:
         """Return the number of common neighbours of objects of rows × cols, int64 (R, C), host."""
-        found = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
-        leave_out_themselves(found, row_bits, rows, cols, self._place, self.own, self.counts, device=self.device)
-        return devices.to_host(found)
+        overlap = overlaps(self.planes(row_bits), col_planes, self._runs, device=self.device)
+        leave_out_themselves(overlap, row_bits, rows, cols, self._place, self.own, self.counts, device=self.device)
+        return devices.to_host(overlap)
 
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
@@ -292,12 +292,12 @@ class Neighborhoods(Similarity):
         if codes is None:
             codes, offsets = self._codes, self.offsets
         counts = self.counts[self._order]
-        found = neighbor_counts(bits, codes[xp.asarray(self._order)], offsets, counts, device=self.device)
-        own, codes = xp.asarray(self.own[rows]), codes[xp.asarray(rows)]
+        counts_of_clusters = neighbor_counts(bits, codes[xp.asarray(self._order)], offsets, counts, device=self.device)
+        has_near_twin, codes = xp.asarray(self.own[rows]), codes[xp.asarray(rows)]
         for m, first in enumerate(offsets[:-1].tolist()):
-            at = xp.flatnonzero(own & (codes[:, m] != np.iinfo(codes.dtype).max))
-            found[at, first + codes[at, m].astype(np.int64)] -= 1
-        return found
+            labelled = xp.flatnonzero(has_near_twin & (codes[:, m] != np.iinfo(codes.dtype).max))
+            counts_of_clusters[labelled, first + codes[labelled, m].astype(np.int64)] -= 1
+        return counts_of_clusters
 
     def _sum_over(self, bits: Any, values: np.ndarray) -> Any:
         """Return the sum of ``values`` (G, K) int64 over the neighbouring rows, (R, K) int64."""
@@ -312,7 +312,7 @@ class CommonSums:
     members: np.ndarray  # (G, k) int64: members of each cluster that are neighbours of the objects of each row
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        near = self.near
-        pieces = near.pieces(rows.codes, bytes_each=16 * self.members.shape[1])
-        found = [devices.to_host(near._sum_over(bits, self.members)) for _, bits in pieces]
-        return np.concatenate(found) / near.n_objects
+        neighborhoods = self.near
+        pieces = neighborhoods.pieces(rows.codes, bytes_each=16 * self.members.shape[1])
+        sums = [devices.to_host(neighborhoods._sum_over(bits, self.members)) for _, bits in pieces]
+        return np.concatenate(sums) / neighborhoods.n_objects

@@ -37,19 +37,19 @@ class Observed(Similarity):
         missing = bool((rows.codes == rows.ensemble.missing_code).any())
         return self if missing else Diagonal(self.weights, self.offsets)
 
-    def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Observed":
-        """Return the similarity by the clusters in the mask ``kept`` (N_c,), numbered by new ``offsets`` (M + 1,)."""
+    def take(self, is_kept: np.ndarray, offsets: np.ndarray) -> "Observed":
+        """Return the similarity by the clusters in a mask (N_c,); ``offsets`` (M + 1,) are their new numbering."""
         return Observed(self.of_clusterings, offsets)
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return 1.0
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         together = self._sums(rows.codes, self.offsets, self.weights, start, stop, first, rows.device)
         offsets = np.arange(rows.n_clusterings + 1)
-        both = self._sums(_labelled(rows), offsets, self.of_clusterings, start, stop, first, rows.device)
-        shares: np.ndarray = np.divide(together, both, out=together, where=both > 0)
-        return shares
+        labelled = _mark_labelled(rows)
+        labelled_weights = self._sums(labelled, offsets, self.of_clusterings, start, stop, first, rows.device)
+        return np.divide(together, labelled_weights, out=together, where=labelled_weights > 0)
 
     @staticmethod
     def _sums(
@@ -62,20 +62,23 @@ class Observed(Similarity):
         sums: np.ndarray = devices.to_host(means) * codes.shape[1]
         return np.rint(sums) if weights.dtype.kind == "i" else sums
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         return devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)).astype(np.float64)
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
         """Return a function that maps rows to ratios of sums over a cluster's members, times the number of members."""
         k, counts = int(labels.max()) + 1, rows.xp.asarray(rows.counts)
-        given = counts, rows.xp.asarray(labels), k
-        held, seen = (
-            devices.to_host(label_histograms(codes, offsets, *given, device=rows.device)).astype(np.float64)
-            for codes, offsets in ((rows.codes, rows.offsets), (_labelled(rows), np.arange(rows.n_clusterings + 1)))
+        arguments = counts, rows.xp.asarray(labels), k
+        shared, labelled = (
+            devices.to_host(label_histograms(codes, offsets, *arguments, device=rows.device)).astype(np.float64)
+            for codes, offsets in (
+                (rows.codes, rows.offsets),
+                (_mark_labelled(rows), np.arange(rows.n_clusterings + 1)),
+            )
         )
-        of_clusters = LookedUp(self.weights[:, None] * held)
+        of_clusters = LookedUp(self.weights[:, None] * shared)
         members = np.bincount(devices.to_host(labels), weights=rows.counts, minlength=k)
-        return Ratios(of_clusters, self.of_clusterings[:, None] * seen, members)
+        return Ratios(of_clusters, self.of_clusterings[:, None] * labelled, members)
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,9 @@ class Ratios:
 
     def __call__(self, rows: Rows) -> np.ndarray:
         offsets = np.arange(rows.n_clusterings + 1)
-        both = devices.to_host(row_lookups(_labelled(rows), offsets, self.both, device=rows.device))
+        labelled_weights = devices.to_host(row_lookups(_mark_labelled(rows), offsets, self.both, device=rows.device))
         together = self.together(rows)
-        ratios: np.ndarray = np.divide(together, both, out=together, where=both > 0)
+        ratios: np.ndarray = np.divide(together, labelled_weights, out=together, where=labelled_weights > 0)
         ratios *= self.members
         return ratios
 
@@ -124,7 +127,7 @@ class ObservedCoassociation(Measure):
         return Observed(weights_of_clusterings(self.weights, rows), rows.offsets)
 
 
-def _labelled(rows: Rows) -> Any:
+def _mark_labelled(rows: Rows) -> Any:
     """Return codes (G, M) in which every label is 0, and missing labels stay missing."""
     codes, missing = rows.codes, rows.ensemble.missing_code
     return rows.xp.asfortranarray(rows.xp.where(codes == missing, codes, codes.dtype.type(0)))

@@ -42,13 +42,13 @@ class PairMatrix(Similarity):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_matrix": None}
 
-    def most(self) -> float:
+    def upper_bound(self) -> float:
         return 1.0
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
         return self.matrix[start:stop, first:].copy()
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         return self.matrix.diagonal().copy()
 
     def between_clusters(self, rows: Rows) -> np.ndarray:

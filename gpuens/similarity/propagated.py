@@ -58,19 +58,19 @@ class Propagated(Measure):
     real_weights = True
 
     def __post_init__(self) -> None:
-        for name, most in (("n_steps", MOST_STEPS), ("n_neighbors", checks.LARGEST)):
+        for name, maximum in (("n_steps", MOST_STEPS), ("n_neighbors", checks.LARGEST)):
             if getattr(self, name) is not None:
-                checks.check_integer(getattr(self, name), name, minimum=1, maximum=most)
+                checks.check_integer(getattr(self, name), name, minimum=1, maximum=maximum)
 
     def refuse_too_many(self, rows: Rows) -> None:
-        _, n_neighbors = self._chosen(rows)
-        _walks_fit(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
+        _, n_neighbors = self._resolve_parameters(rows)
+        _check_walk_memory(len(rows), len(rows) * min(len(rows), 2 * n_neighbors))
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "PropagatedRows":
         self.refuse_too_many(rows)
-        return PropagatedRows(rows, *self._chosen(rows))
+        return PropagatedRows(rows, *self._resolve_parameters(rows))
 
-    def _chosen(self, rows: Rows) -> tuple[int, int]:
+    def _resolve_parameters(self, rows: Rows) -> tuple[int, int]:
         """Return the number of steps and the number of neighbours."""
         default = min(MOST, max(1, math.isqrt(len(rows)) // 2))
         return int(self.n_steps or default), int(self.n_neighbors or default)
@@ -85,11 +85,11 @@ class PropagatedRows(PairMatrix):
 
     def compute(self) -> np.ndarray:
         links = strongest_links(self.rows, self.n_neighbors)
-        _walks_fit(len(self.rows), links.nnz)  # checked again, because ties add links
+        _check_walk_memory(len(self.rows), links.nnz)  # checked again, because ties add links
         links.data *= self.rows.counts[links.indices]
         return cosines_of_walks(links, self.n_steps)
 
-    def of_equal_rows(self, rows: Rows) -> np.ndarray:
+    def self_similarities(self, rows: Rows) -> np.ndarray:
         return np.ones(len(rows))
 
 
@@ -124,8 +124,7 @@ def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None
     groups = core_groups(as_rows(ens, device))
     checks.check_block(None, None, len(groups.row_of), devices.memory_budget(), "propagated similarity")
     row_of = devices.to_host(groups.row_of)
-    of_objects: np.ndarray = Propagated(t, n_neighbors)(groups.rows).matrix[np.ix_(row_of, row_of)]
-    return of_objects
+    return Propagated(t, n_neighbors)(groups.rows).matrix[np.ix_(row_of, row_of)]
 
 
 def strongest_links(rows: Rows, n_neighbors: int) -> Any:
@@ -138,21 +137,22 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     def tiles() -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, n_rows, BLOCK):
             tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
-            own = np.arange(len(tile))
-            tile[own, start + own] = 0.0
+            places = np.arange(len(tile))
+            tile[places, start + places] = 0.0
             yield slice(start, start + len(tile)), tile
 
-    least = np.empty(n_rows)
-    for some, tile in tiles():
-        cpu.nth_largest(np.ascontiguousarray(tile), n_neighbors, least[some])
-    kept = []  # links that at least one of the two rows keeps; no transpose is needed, as all thresholds are known
-    for some, tile in tiles():
-        tile[tile < np.minimum(least[some, None], least)] = 0.0
-        kept.append(csr_array(tile))
-    return vstack(kept, format="csr")
+    thresholds = np.empty(n_rows)
+    for block, tile in tiles():
+        cpu.nth_largest(np.ascontiguousarray(tile), n_neighbors, thresholds[block])
+    # links that at least one of the two rows keeps; no transpose is needed, as all thresholds are known
+    link_blocks = []
+    for block, tile in tiles():
+        tile[tile < np.minimum(thresholds[block, None], thresholds)] = 0.0
+        link_blocks.append(csr_array(tile))
+    return vstack(link_blocks, format="csr")
 
 
-def _walks_fit(n_rows: int, n_links: int) -> None:
+def _check_walk_memory(n_rows: int, n_links: int) -> None:
     needed = BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links
     checks.check_memory(
         needed,

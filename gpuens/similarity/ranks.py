@@ -70,8 +70,8 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
             f"coefficients must be from 0 to 1, but {coefficients.data[outside][0]} was found; scale them first."
         )
     n_objects, n_columns = coefficients.shape
-    given = np.ones(n_objects) if counts is None else checks.host_array(counts, "counts must be whole numbers")
-    counts = given.astype(np.int64)
+    numbers = np.ones(n_objects) if counts is None else checks.host_array(counts, "counts must be whole numbers")
+    counts = numbers.astype(np.int64)
     checks.check_one_per_row(counts, n_objects, "counts")
     checks.check_memory(
         48 * n_columns**2 + 40 * coefficients.nnz,
@@ -79,7 +79,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
         f"the rank correlation of {n_columns} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
     )
-    columns = _whole(coefficients)
+    columns = _round_to_steps(coefficients)
     n = int(counts.sum())
     shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν ≤ 4 n³; the shift keeps it below 2⁶²
     # with z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of
@@ -91,26 +91,26 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     entries = [cpu.AnySparse(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
     products = rank_products(*entries, counts, device=device)
     totals = columns.T @ counts
-    return _correlations(products, totals, n)
+    return _correlate(products, totals, n)
 
 
-def _whole(columns: Any) -> Any:
+def _round_to_steps(columns: Any) -> Any:
     """Return the columns with coefficients rounded to numbers of steps, int64, without zeros."""
-    whole = columns.astype(np.float64, copy=True)
-    whole.sum_duplicates()
-    whole.data = np.rint(whole.data * STEPS).astype(np.int64)
-    whole.eliminate_zeros()
-    return whole
+    integers = columns.astype(np.float64, copy=True)
+    integers.sum_duplicates()
+    integers.data = np.rint(integers.data * STEPS).astype(np.int64)
+    integers.eliminate_zeros()
+    return integers
 
 
-def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
+def _correlate(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
     """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators, from an upper triangle of products."""
-    found = np.empty(products.shape)
+    correlations = np.empty(products.shape)
     exact = [int(total) for total in totals]
     variances = [n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)]
     deviations = np.sqrt(np.array(variances, dtype=float))
-    cpu.correlations(products, totals, n, deviations, found)
-    return found
+    cpu.correlations(products, totals, n, deviations, correlations)
+    return correlations
 
 
 @kernels.primitive
@@ -131,7 +131,7 @@ def rank_products(columns: cpu.AnySparse, rows: cpu.AnySparse, counts: np.ndarra
 
 
 def _products_of_blocks(rows: cpu.AnySparse, counts: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return the same result as `rank_products`, by products of dense blocks, if all sums are integers below 2⁵³."""
+    """Return the sums of `rank_products` by products of dense blocks, exact if all sums are below 2⁵³."""
     from scipy.sparse import csr_array
 
     shape = len(rows.indptr) - 1, n_columns

@@ -29,7 +29,7 @@ class TreeReferenceSets:
     def __init__(self, points: np.ndarray, n_neighbors: int) -> None:
         self.points, self.n_neighbors, self._leaves = points, n_neighbors, leaves_of(points)
 
-    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest objects of objects start … stop - 1, int64, and the distances, both (stop - start, T)."""
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
         squares = np.empty(ids.shape)
@@ -53,13 +53,13 @@ class ReferenceSets:
             n_neighbors=min(len(points), n_neighbors + 1 + SPARE), n_jobs=devices.n_threads()
         ).fit(self._centred)
 
-    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest objects of objects start … stop - 1, int64, and the distances, both (stop - start, T)."""
-        far, candidates = self._finder.kneighbors(self._centred[start:stop])
+        distances, candidates = self._finder.kneighbors(self._centred[start:stop])
         # a lower bound on the squared distances of all objects that are no candidates, despite scikit-learn's rounding
         eps = np.finfo(np.float64).eps
         error = 16 * eps * (self.points.shape[1] + 8) * (self._squares[start:stop] + self._squares.max())
-        beyond = far[:, -1] ** 2 - error
+        beyond = distances[:, -1] ** 2 - error
         if candidates.shape[1] == len(self.points):
             beyond[:] = np.inf  # all objects are candidates
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
@@ -81,7 +81,7 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
 
 
 class KernelReferenceSets:
-    """The same as `ReferenceSets`, by kernels that compare a block of objects with all objects."""
+    """Reference sets by kernels that compare a block of objects with all objects."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)
@@ -90,20 +90,20 @@ class KernelReferenceSets:
         self._by_feature = xp.zeros((self.n_features + ROWS_OF_A_THREAD - 1, n_objects))
         self._by_feature[: self.n_features] = xp.asarray(points).T
 
-    def of(self, start: int, stop: int) -> tuple[Any, Any]:
+    def nearest(self, start: int, stop: int) -> tuple[Any, Any]:
         xp, n_objects = devices.namespace(self.device), self._by_feature.shape[1]
         step = max(1, min(stop - start, devices.scratch(self.device) // (8 * n_objects)))
         ids = xp.empty((stop - start, self.n_neighbors), dtype=np.int64)
-        squares, some = xp.empty(ids.shape), xp.empty((step, n_objects))
+        squares, tile = xp.empty(ids.shape), xp.empty((step, n_objects))
         for first in range(0, stop - start, step):
             n_rows = min(step, stop - start - first)
             kernels.launch(
                 "squared_distances", (kernels.blocks(n_objects, 256), kernels.blocks(n_rows, ROWS_OF_A_THREAD)), 256,
-                (self._by_feature, some, start + first, n_rows, n_objects, self.n_features), device=self.device,
+                (self._by_feature, tile, start + first, n_rows, n_objects, self.n_features), device=self.device,
             )  # fmt: skip
             kernels.launch(
                 "nearest_objects", kernels.blocks(32 * n_rows, 128), 128,
-                (some, ids[first:], squares[first:], n_rows, n_objects, self.n_neighbors), device=self.device,
+                (tile, ids[first:], squares[first:], n_rows, n_objects, self.n_neighbors), device=self.device,
             )  # fmt: skip
         return ids, np.sqrt(squares)
 

@@ -77,12 +77,12 @@ class RefinedRows(PairMatrix):
         similar = self.refined()
         if len(similar) < 2:
             return similar
-        own, most = similar.diagonal().copy(), float(similar.max())
-        np.subtract(most, similar, out=similar)
+        self_similarities, largest = similar.diagonal().copy(), float(similar.max())
+        np.subtract(largest, similar, out=similar)
         np.fill_diagonal(similar, 0.0)
         paths: np.ndarray = squareform(cophenet(linkage(squareform(similar, checks=False), "single")))
-        np.subtract(most, paths, out=paths)
-        np.fill_diagonal(paths, own)
+        np.subtract(largest, paths, out=paths)
+        np.fill_diagonal(paths, self_similarities)
         return paths
 
     def refined(self) -> np.ndarray:
@@ -98,7 +98,7 @@ class RefinedRows(PairMatrix):
         members = scaled_rows(sparse_incidence(rows), np.diff(self.first, append=len(self.points)))
         sizes = np.asarray(members.sum(axis=0)).ravel()
         within = np.asarray(members.multiply(similar @ members).sum(axis=0)).ravel()
-        stable = _scaled(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
+        stable = _scale_stabilities(within / np.maximum(sizes, 1.0) ** 2, sizes > 0)
         cpu.refine(codes, rows.offsets, distances, inverse, equal * stable, similar)
         return similar
 
@@ -108,12 +108,16 @@ class RefinedRows(PairMatrix):
         mean, farthest = (np.empty((len(self.first), len(self.first))) for _ in range(2))
         so_far = np.cumsum(np.diff(bounds) * bounds[1:])  # number of distances of all rows up to each
         blocks = np.unique(np.searchsorted(so_far, np.arange(0, so_far[-1] + BLOCK, BLOCK), side="right"))
-        for some in progress.bar(list(pairwise(blocks.tolist())), "distances"):
-            cpu.row_distances(points, bounds, some, mean, farthest)
+        for block in progress.bar(list(pairwise(blocks.tolist())), "distances"):
+            cpu.row_distances(points, bounds, block, mean, farthest)
         return mean, farthest
 
 
-def _scaled(values: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _scale_stabilities(values: np.ndarray, in_use: np.ndarray) -> np.ndarray:
     """Return stabilities scaled to 0 … 1 over the clusters with objects; ones if all are equal."""
-    least, most = values[there].min(), values[there].max()
-    return np.ones_like(values) if most - least <= 1e-12 else np.clip((values - least) / (most - least), 0.0, 1.0)
+    smallest, largest = values[in_use].min(), values[in_use].max()
+    return (
+        np.ones_like(values)
+        if largest - smallest <= 1e-12
+        else np.clip((values - smallest) / (largest - smallest), 0.0, 1.0)
+    )

@@ -19,7 +19,7 @@ from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 from gpuens.runtime.products import gram, product
-from gpuens.similarity.base import Features, Measure, all_clusters_fit
+from gpuens.similarity.base import Features, Measure, check_cluster_memory
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
@@ -29,9 +29,9 @@ MOST_STEPS = 1000  # largest number of steps; walks have reached every place lon
 class Walked(Blocks):
     """The similarity of clusters within each clustering, and of all clusters for meta-clusters."""
 
-    def __init__(self, whole: np.ndarray, offsets: np.ndarray) -> None:
-        super().__init__([whole[a:b, a:b] for a, b in pairwise(offsets.tolist())])
-        self.whole_matrix = whole
+    def __init__(self, cosines: np.ndarray, offsets: np.ndarray) -> None:
+        super().__init__([cosines[a:b, a:b] for a, b in pairwise(offsets.tolist())])
+        self.whole_matrix = cosines
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         return self.whole_matrix
@@ -73,16 +73,16 @@ class Trajectories(Measure):
         return self.missing == "mean"
 
     def refuse_too_many(self, rows: Rows) -> None:
-        all_clusters_fit(rows.n_clusters)
+        check_cluster_memory(rows.n_clusters)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Walked:
-        found = Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)
+        walked = Walked(cosines_of_walks(cluster_links(rows), self.n_steps), rows.offsets)
         if self.missing == "mean":
             sizes = np.split(rows.cluster_sizes() / rows.n_objects, rows.offsets[1:-1])
-            for block, shares in zip(found.matrices(), sizes, strict=True):
+            for block, shares in zip(walked.matrices(), sizes, strict=True):
                 if 0 < shares.sum() < 1 - 0.5 / rows.n_objects:
                     block -= shares @ block @ shares / shares.sum() ** 2
-        return found
+        return walked
 
 
 def trajectories(ens: Any, n_steps: int = 20, *, device: str = "auto") -> np.ndarray:
@@ -122,13 +122,13 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
     step = scaled_rows(similarity, 1.0 / np.where(total > 0, total, 1.0))
     del similarity  # frees the memory if the caller holds no reference
     products = symmetric((_products_by_doubling if isinstance(step, np.ndarray) else _products_by_steps)(step, n_steps))
-    each = np.arange(len(products))
-    length = np.sqrt(products[each, each])
+    diagonal = np.arange(len(products))
+    length = np.sqrt(products[diagonal, diagonal])
     length[length == 0] = 1.0
     products /= length[:, None]
     products /= length
     np.minimum(products, 1.0, out=products)
-    products[each, each] = 1.0
+    products[diagonal, diagonal] = 1.0
     return products
 
 
@@ -142,12 +142,12 @@ def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:
     """Return Q_t for a dense P (ndarray), by doubling along the binary digits of t."""
     products = gram(step)
-    power, each = step, np.arange(len(step))
+    power, diagonal = step, np.arange(len(step))
     digits = f"{n_steps:b}"[1:]
     for i, digit in enumerate(digits):
         products += product(power, product(power, products).T)
         if digit == "1":
-            products[each, each] += 1.0
+            products[diagonal, diagonal] += 1.0
             products = product(step, product(step, products).T)
         if i < len(digits) - 1:
             power = product(power, power)

@@ -1,4 +1,4 @@
-// The total order of pairs of regions (gpuens/partition/linkage/order.py): larger similarities first; of equal ones, the
+// The total order of pairs of regions (gpuens/partition/linkage/nearest.py): larger similarities first; of equal ones, the
 // smaller hash first.
 
 #define NO_HASH (~0ull)  // a hash that is ordered after every pair of the same similarity

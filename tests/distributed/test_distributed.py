@@ -522,7 +522,7 @@ def test_rows_that_lie_between_two_centers_have_one_answer():
     rows = ge.Rows(rng.integers(0, 4, (300, 5)), device="cpu")
     table = rng.integers(-2, 3, (20, 3)) / 4
     centers = np.vstack([[1, 1, 0], [1, 0, 1], [0, 1, 1]]) / 2
-    rule = transfer_cut_module().NearestCenter.to(centers, table)
+    rule = transfer_cut_module().NearestCenter.of_centers(centers, table)
     together = rule(rows)
     alone = [rule(rows.take(np.array([i])))[0] for i in range(300)]
     np.testing.assert_array_equal(together, alone)

@@ -52,7 +52,7 @@ offsets = np.arange(n_clusterings + 1) * k
 codes = rng.integers(k, size=(n_clusterings, n_rows)).astype(np.uint16)
 rows = Rows.of_codes(codes.T, offsets, np.ones(n_rows, np.int64), "cpu")
 weights = rng.random(n_clusterings * k) + 0.5
-conduct.MOST_OF_TABLE = 0  # no table of pairs
+conduct.LARGEST_TABLE_BYTES = 0  # no table of pairs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with conduct.only(sys.argv[1]):
     average.average_linkage(rows, Diagonal(weights, offsets))

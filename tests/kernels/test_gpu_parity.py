@@ -77,7 +77,7 @@ def check(
     end = time.monotonic() + allowance
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # tiny ensembles have constant clusterings and few clusters
-        patch.setattr(few_rows, "MOST", 0)
+        patch.setattr(few_rows, "MOST_ROWS", 0)
         for n_objects, dtype, weights in ((n, dtype, w) for n in sizes for dtype in dtypes for w in ("ones", "real")):
             case = Case(device, n_objects, dtype, weights, rows, end)
             for run in (run for group in groups for run in CHECKS[group]):
@@ -478,7 +478,7 @@ def mapping(case: Case) -> None:
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:
-        return reference_sets(points_of(x, n, device), n_neighbors, device=device).of(0, n)
+        return reference_sets(points_of(x, n, device), n_neighbors, device=device).nearest(0, n)
 
     def mapped(device: str) -> Any:
         coefficients = mapping_coefficients(case.ensemble, x, n_neighbors, device=device)
@@ -584,10 +584,9 @@ def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) 
     lists, w = Shortlists.empty(n, 2, device), xp.asarray(cluster_weights)
     bounding = regions.bounding_weights(cluster_weights, device=device)
     with mock.patch.object(regions, "TILE", min(regions.TILE, 1 + n // 100)):
-        regions.search(
-            xp.arange(min(n, 3)), xp.arange(n), found, w, bounding, rows.n_clusterings, False, lists,
-            xp.zeros(1, dtype=np.uint64), xp.asarray([n, min(n, 3)]), device=device,
-        )  # fmt: skip
+        queries, numbers = xp.arange(min(n, 3)), xp.asarray([n, min(n, 3)])
+        task = regions.Search(queries, xp.arange(n), numbers, lists, xp.zeros(1, dtype=np.uint64))
+        regions.search(task, found, w, bounding, rows.n_clusterings, False, device=device)
 
 
 def k_means(case: Case) -> None:

@@ -593,9 +593,9 @@ def test_coupled_blocks(scratch, device, step_bytes):
 def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, step_bytes):
     """The features lie on a grid, so that many distances are equal or zero."""
     ens, x = ensemble(n, dtype), np.random.default_rng(15).integers(0, 4, (n, 2)).astype(float)
-    xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).of(0, n)
+    xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).nearest(0, n)
     step_bytes(scratch)
-    found = reference_sets(xp.asarray(x), n_neighbors, device=device).of(0, n)
+    found = reference_sets(xp.asarray(x), n_neighbors, device=device).nearest(0, n)
     for of_device, of_cpu in zip(found, expected, strict=True):
         np.testing.assert_array_equal(on_host(of_device), of_cpu)
     slots = mapping.coefficients(*found, ens.codes_on(device), ens.offsets, device=device)
@@ -891,7 +891,7 @@ LABELS = {
 @pytest.mark.parametrize("many", [1, 2**15])
 def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
     """Shared memory has room for all labels of a query, or for parts of them; sums of units have 24 or 16 bits."""
-    sizes("partition.linkage.nearest", MANY=many)
+    sizes("partition.linkage.nearest", MANY_CLUSTERINGS=many)
     sizes("runtime.kernels", SHARED_BYTES=shared_bytes)
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
@@ -899,7 +899,7 @@ def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, ste
     of_cpu, of_device = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
-    sizes("partition.linkage.nearest", MANY=2**15)
+    sizes("partition.linkage.nearest", MANY_CLUSTERINGS=2**15)
     of_16_bits = nearest.nearest_index(rows.codes, offsets, w, counts)
     expected = nearest.nearest_lists(of_16_bits, n_listed)
     for index in (of_cpu, of_device):
@@ -970,11 +970,10 @@ def assert_searched(rows, offsets, sizes, weights, device):
     """Search the lists of seven regions on a device: they are the lists of the nearest rows on the CPU."""
     xp, n_rows = devices.namespace(device), len(sizes)
     lists = nearest.Shortlists.empty(n_rows, 3, device)
-    regions.search(
-        xp.arange(7), xp.arange(n_rows), regions.regions_of(rows.codes_on(device), offsets, sizes, device=device),
-        xp.asarray(weights), regions.bounding_weights(weights, device=device), rows.n_clusterings, False, lists,
-        xp.zeros(1, dtype=np.uint64), xp.asarray([n_rows, 7]), device=device,
-    )  # fmt: skip
+    task = regions.Search(xp.arange(7), xp.arange(n_rows), xp.asarray([n_rows, 7]), lists, xp.zeros(1, np.uint64))
+    of_rows = regions.regions_of(rows.codes_on(device), offsets, sizes, device=device)
+    bounding = regions.bounding_weights(weights, device=device)
+    regions.search(task, of_rows, xp.asarray(weights), bounding, rows.n_clusterings, False, device=device)
     expected = nearest.nearest_lists(nearest.nearest_index(rows.codes, offsets, weights, sizes, device="cpu"), 3)
     for part, of_rows in zip(lists, expected, strict=True):
         np.testing.assert_array_equal(on_host(part[:7]), of_rows[:7])
@@ -1289,7 +1288,7 @@ def test_centers_are_sums_in_fixed_point():
     """All sums are of integers, so that the order in which blocks of a GPU add cannot change the centers."""
     transfer_cut = sys.modules["gpuens.partition.transfer_cut"]
     ens, rng = ensemble(300), np.random.default_rng(18)
-    rule = transfer_cut.NearestCenter.to(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
+    rule = transfer_cut.NearestCenter.of_centers(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
     expected = transfer_cut._sums_of_points(Rows(ens, device="cpu"), rule)
     with emulator.recorded() as launches:
         found = transfer_cut._sums_of_points(Rows(ens, device="emulated"), rule)

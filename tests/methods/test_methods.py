@@ -154,7 +154,7 @@ def test_groups_that_straddle_the_cut_stay_together():
     labels = np.column_stack([sure, sure, unsure])
     labels[1:6] = labels[0]
     est = ge.LWEA(theta=0.05).fit(labels)
-    within = est.similarity_.of_equal_rows(est.reduction_.rows)
+    within = est.similarity_.self_similarities(est.reduction_.rows)
     n_groups = len(est.reduction_.counts)
     repeated = est.reduction_.counts > 1
     lowest = within[repeated].min()

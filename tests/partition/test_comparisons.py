@@ -28,7 +28,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
 
     Matches in 300 clusterings exceed a byte.
     """
-    sizes("partition.linkage.comparisons", LABELS=1, CHUNK=cpu.LANES * 20, WHOLE=1)
+    sizes("partition.linkage.comparisons", CHUNK_CLUSTERINGS=1, CHUNK_BYTES=cpu.LANES * 20, UNDIVIDED_CHUNKS=1)
     labels = np.unique(structured_labels(300, n_clusterings, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
     labels[0] = labels[1] = 0  # rows 0 and 1 differ only in their last label
     labels[1, -1] = 1

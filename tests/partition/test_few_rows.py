@@ -45,7 +45,7 @@ def small_rows(codes, offsets=None, counts=1):
 
 def linked(args, sizes, most):
     """Run average linkage, where up to ``most`` rows count as few; return the dendrogram and the work."""
-    sizes("partition.linkage.few_rows", MOST=most)
+    sizes("partition.linkage.few_rows", MOST_ROWS=most)
     work = Work()
     return average_linkage(*args, work=work), work
 
@@ -81,15 +81,15 @@ def test_what_few_rows_are(monkeypatch):
     """Lists are used if there are many rows, if memory is short, or if float64 would round sums of integers."""
     codes = np.zeros((4, 9), dtype=np.uint8)
     few, many_objects = small_rows(codes), small_rows(codes, counts=10**7)
-    assert few_rows.suits(few, whole=True)
-    assert not few_rows.suits(many_objects, whole=True)
-    assert few_rows.suits(many_objects, whole=False)
-    assert not few_rows.suits(small_rows(np.zeros((1501, 9), dtype=np.uint8)), whole=True)
+    assert few_rows.suits(few, whole_weights=True)
+    assert not few_rows.suits(many_objects, whole_weights=True)
+    assert few_rows.suits(many_objects, whole_weights=False)
+    assert not few_rows.suits(small_rows(np.zeros((1501, 9), dtype=np.uint8)), whole_weights=True)
     monkeypatch.setenv("GPUENS_MEMORY", "4200")
-    assert few_rows.suits(few, whole=True)
-    assert not few_rows.suits(few, whole=False)  # histograms
+    assert few_rows.suits(few, whole_weights=True)
+    assert not few_rows.suits(few, whole_weights=False)  # histograms
     monkeypatch.setenv("GPUENS_MEMORY", "4000")
-    assert not few_rows.suits(few, whole=True)
+    assert not few_rows.suits(few, whole_weights=True)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
@@ -118,9 +118,9 @@ def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
     held = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
     assert int(held) > 26e6
     rows = small_rows(np.zeros((1000, 1400), dtype=np.uint8))
-    assert few_rows.suits(rows, whole=False)
+    assert few_rows.suits(rows, whole_weights=False)
     monkeypatch.setenv("GPUENS_MEMORY", held)
-    assert not few_rows.suits(rows, whole=False)
+    assert not few_rows.suits(rows, whole_weights=False)
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair(sizes):

@@ -77,11 +77,11 @@ def test_what_reaches_the_process(tmp_path, program, size):
 
 def test_weights_are_whole_numbers_that_do_not_overflow():
     ones = np.ones(4, dtype=np.int64)
-    assert hypergraph._whole(ones, 3).tolist() == [1, 1, 1, 1]
-    assert hypergraph._whole(np.array([0.5, 1.0, 1e-9]), 3).tolist() == [2**19, 2**20, 1]
-    large = hypergraph._whole(np.array([10**9, 10**9, 5]), 5)
+    assert hypergraph._scale_edges(ones, 3).tolist() == [1, 1, 1, 1]
+    assert hypergraph._scale_edges(np.array([0.5, 1.0, 1e-9]), 3).tolist() == [2**19, 2**20, 1]
+    large = hypergraph._scale_edges(np.array([10**9, 10**9, 5]), 5)
     assert large[:2].tolist() == [2**20, 2**20]
-    many = hypergraph._whole(np.full(10**4, 0.1), 5)
+    many = hypergraph._scale_edges(np.full(10**4, 0.1), 5)
     assert 2**31 > many.sum() * 4 > 2**30
 
 

@@ -249,7 +249,7 @@ def test_squared_euclidean(kind):
     X = features(ens, tables)
     search = search_of(ens, tables, weights)
     given = Given(labels)
-    found = search.of(given, *count_labels(search.rows, given, 4))
+    found = search.measure(given, *count_labels(search.rows, given, 4))
     expected = distances(X, means(X, weights, labels))
     for row, from_centers in zip(ens.to_array(), expected, strict=True):
         own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)

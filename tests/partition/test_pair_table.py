@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from conftest import random_labels, structured_labels
-from test_average_linkage import dendrogram_of, merges_of, random_weights
+from test_average import dendrogram_of, merges_of, random_weights
 
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
@@ -36,7 +36,7 @@ def tables(monkeypatch, sizes):
         return link(columns, index, diagonal, lists, *args)
 
     monkeypatch.setattr(cpu, "link_diagonal", begun)
-    sizes("partition.linkage.conduct", PAIR=0)
+    sizes("partition.linkage.conduct", PAIR_COMPARISONS=0)
     return seen
 
 
@@ -48,7 +48,7 @@ def table_from(monkeypatch, sizes):
     """
 
     def put(n_rows):
-        sizes("partition.linkage.conduct", FEWEST=n_rows)
+        sizes("partition.linkage.conduct", SAMPLED_FROM=n_rows)
         monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
 
     return put
@@ -65,7 +65,7 @@ def assert_greedy(labels, weights, found):
 def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, tables, table_from, sizes):
     """Lists have one entry, so that searches and histograms do most of the work."""
     table_from(1)
-    sizes("partition.linkage.conduct", LISTED=listed)
+    sizes("partition.linkage.conduct", N_LISTED_IN_TABLE=listed)
     labels = SHAPES[shape]()
     for weights in (None, random_weights(labels)):
         work = Work()
@@ -85,7 +85,7 @@ def test_weights_of_about_one_unit_of_the_table(seed, tables, table_from):
     table_from(1)
     labels = structured_labels(150, 40, 6, noise=0.5, missing=0.1, seed=seed)[0]
     weights = random_weights(labels, seed)
-    weights[::2] = conduct.WEIGHTS * weights.max()
+    weights[::2] = conduct.SMALLEST_WEIGHT_RATIO * weights.max()
     found, _ = dendrogram_of(labels, weights)
     assert tables == [True]
     assert_greedy(labels, weights, found)
@@ -115,10 +115,10 @@ def test_a_table_of_unions_takes_over_from_lists(shape, cost, tables, sizes):
     labels = SHAPES[shape]()
     sizes("partition.linkage.conduct", N_LISTED=2)
     for weights in (None, random_weights(labels)):
-        sizes("partition.linkage.conduct", PAIR=cost - labels.shape[1])
+        sizes("partition.linkage.conduct", PAIR_COMPARISONS=cost - labels.shape[1])
         work = Work(), Work()
         found, reduced = dendrogram_of(labels, weights, work=work[0])
-        sizes("partition.linkage.conduct", PAIR=10**6)
+        sizes("partition.linkage.conduct", PAIR_COMPARISONS=10**6)
         dendrogram_of(labels, weights, work=work[1])
         assert not any(tables)
         n_rows = len(reduced.counts)
@@ -134,8 +134,8 @@ def test_the_most_regions_are_those_whose_table_fits():
 
 
 def test_a_table_is_for_many_clusterings_of_rows_that_bounds_tell_little_about(tables, sizes):
-    sizes("partition.linkage.conduct", PAIR=64)
-    sizes("partition.linkage.conduct", FEWEST=256)
+    sizes("partition.linkage.conduct", PAIR_COMPARISONS=64)
+    sizes("partition.linkage.conduct", SAMPLED_FROM=256)
     for n_clusterings, noise, expected in ((90, 0.8, True), (20, 0.8, False), (90, 0.02, False)):
         labels = structured_labels(1500, n_clusterings, 12, noise=noise, seed=1)[0]
         dendrogram_of(labels)

@@ -105,12 +105,12 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
     table = rng.standard_normal((rows.n_clusters, k))
 
     def work(rows, table):
-        points = MODULE._all_points(rows, table)
+        points = MODULE._embed_rows(rows, table)
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
     work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call imports packages, which takes memory of its own
     foreseen.clear()
-    MODULE._points_fit(rows, k, 2)
+    MODULE._check_point_memory(rows, k, 2)
     assert 0.5 < peak_of(lambda: work(rows, table)) / foreseen[0] < 1.01
 
 

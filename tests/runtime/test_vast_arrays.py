@@ -8,8 +8,7 @@ import pytest
 
 from gpuens.evidence.pairs import drawn_histogram
 from gpuens.partition.linkage.all_pairs import merge_affinities
-from gpuens.partition.linkage.nearest import Shortlists
-from gpuens.partition.linkage.order import NO_HASH
+from gpuens.partition.linkage.nearest import NO_HASH, Shortlists
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.linkage.rounds import Count, Scorer, State, look_up, update_lists
 from gpuens.partition.linkage.single import Edges, offer_listed

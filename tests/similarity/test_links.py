@@ -33,7 +33,7 @@ def on_objects(similarity, labels, where):
     groups = core_groups(ge.Rows(labels, device=where))
     found = similarity(groups.rows)
     tile = found.tile(groups.rows, 0, len(groups.rows))
-    np.fill_diagonal(tile, found.of_equal_rows(groups.rows))
+    np.fill_diagonal(tile, found.self_similarities(groups.rows))
     row_of = to_host(groups.row_of)
     whole = tile[np.ix_(row_of, row_of)]
     np.fill_diagonal(whole, 1.0)

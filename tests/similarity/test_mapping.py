@@ -38,7 +38,7 @@ def features(kind, n, seed=0):
 @pytest.mark.parametrize("kind", FEATURES)
 def test_reference_sets(kind, n_neighbors, where):
     points = features(kind, 60)
-    ids, _ = reference_sets(points, n_neighbors, device=where).of(0, 60)
+    ids, _ = reference_sets(points, n_neighbors, device=where).nearest(0, 60)
     for i in range(60):
         expected = [j for j, _ in oracles.reference_set(points, i, n_neighbors)]
         assert to_host(ids)[i].tolist() == expected
@@ -62,7 +62,7 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
         sizes("similarity.reference_sets", TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
         assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
-        ids, distances = finder.of(100, 300)
+        ids, distances = finder.nearest(100, 300)
         np.testing.assert_array_equal(ids, expected[100:300])
         np.testing.assert_array_equal(distances, np.sqrt(np.take_along_axis(squares, expected, axis=1)[100:300]))
 
@@ -76,7 +76,7 @@ def test_trees_of_any_size(n, n_features, sizes):
     points[:, 0] += np.round(100 * rng.random(n))
     sizes("similarity.reference_sets", TREE_FROM=0)
     n_neighbors = min(7, n - 1)
-    ids, distances = reference_sets(points, n_neighbors).of(0, n)
+    ids, distances = reference_sets(points, n_neighbors).nearest(0, n)
     for i in range(0, n, 1 + n // 50):
         squares = np.cumsum((points[i] - points) ** 2, axis=1)[:, -1]
         others = [j for j in np.argsort(squares, kind="stable") if j != i]
@@ -104,7 +104,7 @@ def test_shares_sum_to_one_within_each_clustering_where_a_reference_has_a_label(
     labels = structured_labels(300, 5, 4, missing=0.4, seed=3)[0]
     ens, x = ge.Ensemble(labels), features("noise", 300)
     found = ge.similarity.mapping_coefficients(ens, x, 3).toarray()
-    ids, _ = reference_sets(points_of(x, 300, "cpu"), 3).of(0, 300)
+    ids, _ = reference_sets(points_of(x, 300, "cpu"), 3).nearest(0, 300)
     for m in range(5):
         sums = found[:, ens.offsets[m] : ens.offsets[m + 1]].sum(axis=1)
         np.testing.assert_allclose(sums, (labels[ids, m] >= 0).any(axis=1), atol=1e-15)

@@ -280,11 +280,11 @@ def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypat
 
     read = []
 
-    def recorded(path, kind, start, stop, whole=files._rows_of_file):
+    def recorded(path, kind, start, stop, whole=files._read_rows):
         read.append((start, stop))
         return whole(path, kind, start, stop)
 
-    monkeypatch.setattr(files, "_rows_of_file", recorded)
+    monkeypatch.setattr(files, "_read_rows", recorded)
     monkeypatch.chdir(tmp_path)
     np.save("X.npy", X)
     words = "cluster X.npy -k 4 --n-clusterings 2 --scheduler threads --chunk-rows 70 -o out.npy --quiet"

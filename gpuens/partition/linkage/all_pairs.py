@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.nearest import WARPS, Shortlists
-from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions
+from gpuens.partition.linkage.nearest import WARPS_PER_BLOCK
+from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions, Search
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
@@ -47,11 +47,11 @@ def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.
     sums exactly, so that a similarity is rounded only once.
     """
     codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
-    one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
+    single_code, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
     dtype = similarity.weights.dtype if float(rows.n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
     weights = np.zeros((2, n_clusters + n_clusterings), dtype=dtype)
     weights[0, :n_clusters], weights[1, n_clusters:] = similarity.weights, similarity.of_clusterings
-    codes = xp.concatenate([codes, xp.where(labelled, one, missing).astype(codes.dtype)], axis=1)
+    codes = xp.concatenate([codes, xp.where(labelled, single_code, missing).astype(codes.dtype)], axis=1)
     offsets = np.concatenate([rows.offsets, n_clusters + 1 + np.arange(n_clusterings)])
     return Rows.of_codes(codes, offsets, rows.counts, rows.device), weights
 
@@ -68,25 +68,22 @@ def bounding_weights_of_ratio(weights: np.ndarray, n_clusterings: int) -> np.nda
 
 
 def merge_affinities(
-    affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most: int, *, device: str
+    affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most_pairs: int, *, device: str
 ) -> None:
     """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the pairs of `merge_histograms`."""
     kernels.launch(
-        "merge_affinities", kernels.blocks(most * affinities.shape[1], 256), 256,
+        "merge_affinities", kernels.blocks(most_pairs * affinities.shape[1], 256), 256,
         (kept, absorbed, n_pairs, n_merges, affinities.shape[1], affinities),
         device=device,
     )  # fmt: skip
 
 
-def search_general(
-    queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, lists: Shortlists, compared: Any,
-    numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+def search_general(task: Search, regions: Regions, affinities: Any, n_clusterings: int, *, device: str) -> None:
+    """Rebuild the lists of the queries by the affinities (G, N_c) of any symmetric S.
 
-    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
-    is not full holds all other active regions, and its bound is minus infinity.
+    A list that is not full holds all other active regions, and its bound is minus infinity.
     """
+    queries, active, numbers, lists, compared = task
     kernels.launch(
         "search_general", kernels.blocks(len(queries), 4), 128,
         (queries, active, numbers, regions.clusters, regions.counts,
@@ -96,24 +93,20 @@ def search_general(
     )  # fmt: skip
 
 
-def search_observed(
-    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any,
-    numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+def search_observed(task: Search, regions: Regions, weights: Any, n_clusterings: int, *, device: str) -> None:
+    """Rebuild the lists of the queries by the weights (2, N_c + M) of a ratio of sums.
 
-    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
-    is not full holds all other active regions with a similarity above 0. If no clustering labels objects of both the
-    query and a region R, the bound of the query's list does not exclude ties: if R merges with a region whose
+    A list that is not full holds all other active regions with a similarity above 0. If no clustering labels objects of
+    both the query and a region R, the bound of the query's list does not exclude ties: if R merges with a region whose
     similarity equals the bound, the similarity of the union equals the bound, too, but the union has another name and
     therefore another tie-break.
     """
-    n_columns = weights.shape[1]
-    room = min(SEARCHERS, devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1)
-    n_blocks = kernels.blocks(len(queries), WARPS, room)
-    tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)
+    n_columns, (queries, active, numbers, lists, compared) = weights.shape[1], task
+    room = min(SEARCHERS, devices.scratch(device) // (WARPS_PER_BLOCK * n_columns * regions.counts.itemsize) + 1)
+    n_blocks = kernels.blocks(len(queries), WARPS_PER_BLOCK, room)
+    tables = devices.namespace(device).zeros((n_blocks * WARPS_PER_BLOCK, n_columns), dtype=regions.counts.dtype)
     kernels.launch(
-        "search_observed", n_blocks, 32 * WARPS,
+        "search_observed", n_blocks, 32 * WARPS_PER_BLOCK,
         (queries, active, numbers, regions.clusters, regions.counts,
          regions.start, regions.length, weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]),
          tables, *lists, compared),

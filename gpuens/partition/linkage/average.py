@@ -20,17 +20,16 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, conduct, few_rows, rounds
 from gpuens.partition.linkage.conduct import Conduct, RowIndex
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.regions import bounding_weights
 from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
-from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-LEAST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
-MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
+SMALLEST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
+LARGEST_WEIGHT = 1e150  # largest weight whose products do not overflow
 
 
 def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
@@ -96,25 +95,25 @@ def refuse_too_many(rows: Rows, kind: str) -> None:
 
 def _refuse_extreme(weights: np.ndarray) -> None:
     """Raise ValueError for cluster weights with which similarities or their bounds would overflow or become 0."""
-    least, most = weights.min(), weights.max()
-    if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
+    smallest, largest = weights.min(), weights.max()
+    if not SMALLEST_WEIGHT <= smallest <= largest <= LARGEST_WEIGHT:
+        extreme = largest if smallest >= SMALLEST_WEIGHT else smallest
         raise ValueError(
-            f"weights differ too much for average linkage: that of a cluster would be "
-            f"{most if least >= LEAST_WEIGHT else least:.3g}, and must be from {LEAST_WEIGHT} to {MOST_WEIGHT}; leave "
-            "out the clusterings that are to count so little."
+            f"weights differ too much for average linkage: that of a cluster would be {extreme:.3g}, and must be from "
+            f"{SMALLEST_WEIGHT} to {LARGEST_WEIGHT}; leave out the clusterings that are to count so little."
         )
 
 
 @contextmanager
-def _reports(total: int, description: str) -> Iterator[Callable[[int], None]]:
+def _report_progress(total: int, description: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a call that reports how much of ``total`` is done."""
-    with progress.bar(total=total, description=description) as shown:
-        done = 0
+    with progress.bar(total=total, description=description) as bar:
+        n_reported = 0
 
         def report(n: int) -> None:
-            nonlocal done
-            shown.update(n - done)
-            done = n
+            nonlocal n_reported
+            bar.update(n - n_reported)
+            n_reported = n
 
         yield report
 
@@ -124,10 +123,10 @@ def _reports(total: int, description: str) -> Iterator[Callable[[int], None]]:
 
 def _link_diagonal(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     _refuse_extreme(similarity.weights)
-    leaves = None if similarity.whole else equal_leaves(rows, similarity.weights)
+    leaves = None if similarity.integral else equal_leaves(rows, similarity.weights)
     if leaves is not None:
-        rows = rows.take(leaves.first, leaves.of_sums(rows.counts))
-    if few_rows.suits(rows, similarity.whole):
+        rows = rows.take(leaves.first, leaves.sum(rows.counts))
+    if few_rows.suits(rows, similarity.integral):
         dendrogram = few_rows.link(rows, similarity, work)
     else:
         rows, similarity = without_singletons(rows, similarity)
@@ -148,7 +147,7 @@ def _link_by_lists(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
     work.comparisons += index.comparisons
     columns, merges = np.ascontiguousarray(rows.codes.T), empty_merges(n_rows - 1)
     diagonal = cpu.Diagonal(weights, *bounding_weights(weights), rows.n_clusterings)
-    with _reports(n_rows - 1, "average linkage") as report:
+    with _report_progress(n_rows - 1, "average linkage") as report:
         work.add(
             *cpu.link_diagonal(columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, room), merges, report)
         )
@@ -179,6 +178,9 @@ def _link_observed(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
 def _link_all_pairs(link: Any, rows: Rows, weights: np.ndarray, bounds: Any, work: Work) -> Dendrogram:
     n_rows, merges = len(rows), empty_merges(len(rows) - 1)
     label_rows = cpu.LabelRows(np.ascontiguousarray(rows.codes.T), rows.offsets, rows.counts)
-    with _reports(n_rows, "nearest regions") as searched, _reports(n_rows - 1, "average linkage") as report:
+    with (
+        _report_progress(n_rows, "nearest regions") as searched,
+        _report_progress(n_rows - 1, "average linkage") as report,
+    ):
         work.add(*link(label_rows, weights, bounds, conduct.n_listed(rows), merges, searched, report))
     return Dendrogram(*merges)

@@ -6,10 +6,10 @@ import numpy as np
 
 from gpuens.runtime.native import cpu
 
-CHUNK = 2**15  # bytes of a chunk of a table, which fits the smallest cache
-WHOLE = 4  # a table of at most so many chunks is not divided, because it fits the second cache
-LABELS = 16  # smallest number of clusterings in a chunk; after each chunk, sums must be stored
-TABLE = 2**22  # largest size of a table in bytes
+CHUNK_BYTES = 2**15  # bytes of a chunk of a table, which fits the smallest cache
+UNDIVIDED_CHUNKS = 4  # a table of at most so many chunks is not divided, because it fits the second cache
+CHUNK_CLUSTERINGS = 16  # smallest number of clusterings in a chunk; after each chunk, sums must be stored
+TABLE_BYTES = 2**22  # largest size of a table in bytes
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
@@ -18,17 +18,19 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
     The last entry of either array is the end. ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk
     has at most 255 clusterings, so that a byte holds the sum of their unit weights.
     """
-    rows = CHUNK // (cpu.LANES * itemsize)
-    chunks = _parts(starts, WHOLE * rows if starts[-1] <= WHOLE * rows else rows, LABELS)
-    return chunks, _parts(starts[chunks], TABLE // (cpu.LANES * itemsize), 1)
+    rows = CHUNK_BYTES // (cpu.LANES * itemsize)
+    undivided = UNDIVIDED_CHUNKS * rows
+    chunks = _part_bounds(starts, undivided if starts[-1] <= undivided else rows, CHUNK_CLUSTERINGS)
+    return chunks, _part_bounds(starts[chunks], TABLE_BYTES // (cpu.LANES * itemsize), 1)
 
 
-def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
+def _part_bounds(starts: np.ndarray, largest_part: int, fewest_clusterings: int) -> np.ndarray:
+    """Return the bounds of parts of clusterings with at most ``largest_part`` clusters, if they have so few."""
     bounds = [0]
     for m in range(1, len(starts)):
         begin = bounds[-1]
-        too_large = m - begin > cpu.BYTE or starts[m] - starts[begin] > most
-        if too_large and m - 1 >= begin + least:
+        too_large = m - begin > cpu.BYTE or starts[m] - starts[begin] > largest_part
+        if too_large and m - 1 >= begin + fewest_clusterings:
             bounds.append(m - 1)
     return np.array([*bounds, len(starts) - 1])
 

@@ -26,7 +26,7 @@ def complete_linkage(rows: Rows, similarity: Any) -> Dendrogram:
     return linkage_of_pairs(rows, similarity, "complete")
 
 
-def pairs_fit(rows: Rows, method: str) -> None:
+def check_pair_memory(rows: Rows, method: str) -> None:
     """Raise MemoryError, before work starts, if the similarities of all pairs of rows do not fit."""
     needed = 4 * len(rows) * (len(rows) - 1)  # 8 bytes for each unordered pair
     checks.check_memory(
@@ -55,7 +55,7 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     MemoryError
         Before work starts, if all pairs do not fit the memory budget.
     """
-    pairs_fit(rows, method)
+    check_pair_memory(rows, method)
     n_rows = len(rows)
     n_pairs = n_rows * (n_rows - 1) // 2
     if n_rows == 1:

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.comparisons import TABLE, chunks_of
+from gpuens.partition.linkage.comparisons import TABLE_BYTES, chunks_of
 from gpuens.partition.linkage.nearest import NearestIndex, bytes_needed
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 N_LISTED = 16  # regions in a list
-CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
-TILE = cpu.TILE_ROWS  # largest number of rows in a tile
-GROUP = 16  # tiles in a group
-FOLLOWER = 96  # bytes of each region for its followers
-NODES = 2  # nodes of heaps of followers, for each region
-RETAINED = 2  # memory of a thread divided by the scratch of a search: allocators keep what threads free
-MOST_OF_TABLE = 2**30  # largest size of a table of pairs in bytes
-PAIR = 64  # cost of a pair of rows in a table in addition to its label comparisons, in label comparisons
-LISTED = 16  # regions in a list of a table
-WEIGHTS = 2.0**-10  # smallest weight that units of a table can represent, divided by the largest weight
-FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
+MOST_CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles grow so that it is not exceeded
+TILE_ROWS = cpu.TILE_ROWS  # largest number of rows in a tile
+TILES_PER_GROUP = 16  # tiles in a group
+FOLLOWER_BYTES = 96  # bytes of each region for its followers
+NODES_PER_REGION = 2  # nodes of heaps of followers, for each region
+RETAINED_FACTOR = 2  # memory of a thread divided by the scratch of a search: allocators keep what threads free
+LARGEST_TABLE_BYTES = 2**30  # largest size of a table of pairs in bytes
+PAIR_COMPARISONS = 64  # cost of a pair of rows in a table in addition to its label comparisons, in label comparisons
+N_LISTED_IN_TABLE = 16  # regions in a list of a table
+SMALLEST_WEIGHT_RATIO = 2.0**-10  # smallest weight that units of a table can represent, divided by the largest weight
+SAMPLED_FROM = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
 KINDS = "tiles", "rows"  # kinds of search (kernels/cpu/linkage/searches.h)
 
 _only: ContextVar[int | None] = ContextVar("only", default=None)
@@ -48,8 +48,8 @@ class Conduct(cpu.Conduct):
     def of(cls, index: NearestIndex, room: int) -> "Conduct":
         n_rows, n_clusterings = index.rows.shape
         left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
-        table = cpu.TableTerms(most_regions(room), comparisons_of_table(n_rows, n_clusterings), LISTED)
-        return cls(left, cpu.TileSizes(TILE, CEILINGS), _only.get(), NODES * n_rows, table)
+        table = cpu.TableTerms(most_regions(room), comparisons_of_table(n_rows, n_clusterings), N_LISTED_IN_TABLE)
+        return cls(left, cpu.TileSizes(TILE_ROWS, MOST_CEILINGS), _only.get(), NODES_PER_REGION * n_rows, table)
 
 
 class RowIndex(cpu.RowIndex):
@@ -78,23 +78,23 @@ def bytes_of_lists(rows: Rows) -> int:
     if rows.device != "cpu":
         return needed + 32 * n_rows
     of_thread = max(4 * cpu.LANES * n_clusters, _bytes_of_thread(n_rows, n_clusters))
-    return needed + RETAINED * devices.n_threads() * of_thread
+    return needed + RETAINED_FACTOR * devices.n_threads() * of_thread
 
 
 def _bytes_of_thread(n_rows: int, n_clusters: int) -> int:
     """Return the largest number of bytes that a thread takes in searches by rows: a table, sums, and candidates."""
     table = 2 * cpu.LANES * n_clusters
-    n_sums = min(n_rows, cpu.LONG_BATCH) if table > TABLE else cpu.LANES
+    n_sums = min(n_rows, cpu.LONG_BATCH) if table > TABLE_BYTES else cpu.LANES
     return table + 8 * n_clusters + cpu.LANES * (4 * n_sums + 16 * cpu.CANDIDATES)
 
 
 def bytes_of_tiles(codes: np.ndarray, n_clusters: int) -> int:
     """Return the largest number of bytes that tiles, a search in them, and followers take."""
     n_rows, n_clusterings = map(int, codes.shape)
-    tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // GROUP + n_clusters
-    ceilings = (GROUP + 1) * tiles
-    seen = 4 * (devices.n_threads() + 1)
-    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen + FOLLOWER) + ceilings
+    tiles = min(MOST_CEILINGS, 2 * n_rows * n_clusters // TILE_ROWS) // TILES_PER_GROUP + n_clusters
+    ceilings = (TILES_PER_GROUP + 1) * tiles
+    seen_bytes = 4 * (devices.n_threads() + 1)
+    return n_rows * (2 * n_clusterings * int(codes.itemsize) + 48 + seen_bytes + FOLLOWER_BYTES) + ceilings
 
 
 # --- a table of all pairs ---------------------------------------------------------------------------------------------
@@ -102,17 +102,17 @@ def bytes_of_tiles(codes: np.ndarray, n_clusters: int) -> int:
 
 def room_for_table(rows: Rows, weights: np.ndarray) -> int:
     """Return the number of bytes available for a table of pairs; 0 if weights differ too much for the table's units."""
-    if weights.min() < WEIGHTS * weights.max():
+    if weights.min() < SMALLEST_WEIGHT_RATIO * weights.max():
         return 0
     needed = bytes_of_lists(rows) + bytes_of_tiles(rows.codes, rows.n_clusters)
-    return min(MOST_OF_TABLE, devices.memory_budget() - needed)
+    return min(LARGEST_TABLE_BYTES, devices.memory_budget() - needed)
 
 
 def pays_at_once(index: Any, room: int) -> bool:
     """Return whether a table of all pairs of rows fits the memory and costs less than lists, as bounds save little."""
     n_rows, n_clusterings = index.codes.shape
     return (
-        n_rows >= FEWEST
+        n_rows >= SAMPLED_FROM
         and bytes_of_table(n_rows) <= room
         and comparisons_of_table(n_rows, n_clusterings) < n_rows**2 * n_clusterings
     )
@@ -131,4 +131,4 @@ def most_regions(n_bytes: int) -> int:
 
 def comparisons_of_table(n_rows: int, n_clusterings: int) -> int:
     """Return the cost, in label comparisons, of a table of regions that have ``n_rows`` rows in total."""
-    return n_rows**2 // 2 * (n_clusterings + PAIR)
+    return n_rows**2 // 2 * (n_clusterings + PAIR_COMPARISONS)

@@ -15,9 +15,8 @@ from gpuens.labels.codes import first_objects_of
 from gpuens.labels.graph import Graph
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import DIAGONAL
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
-from gpuens.partition.linkage.work import Work
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks
@@ -97,11 +96,11 @@ class NeighborRows(Rows):
     @classmethod
     def of_graph(cls, rows: Rows, matrix: Any, n_components: int) -> "NeighborRows":
         """Return rows with their neighbours from a sparse matrix (G, G) in CSR format, without a diagonal."""
-        found = object.__new__(cls)
-        found._hold(rows.ensemble, rows.counts, rows.device)
-        found.starts, found.neighbors = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-        found.n_components = n_components
-        return found
+        neighbor_rows = object.__new__(cls)
+        neighbor_rows._hold(rows.ensemble, rows.counts, rows.device)
+        neighbor_rows.starts, neighbor_rows.neighbors = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        neighbor_rows.n_components = n_components
+        return neighbor_rows
 
 
 def contiguous_groups(rows: Rows, graph: Graph) -> Reduction:
@@ -126,8 +125,8 @@ def contiguous_groups(rows: Rows, graph: Graph) -> Reduction:
     group_of = number[part]
     between = group_of[tails[~is_within]], group_of[heads[~is_within]]
     matrix = csr_array((np.ones(len(between[0]), dtype=bool), between), (n_groups, n_groups))
-    found = groups.rows.take(core_group[first[order]], np.bincount(group_of, minlength=n_groups))
-    neighbors = NeighborRows.of_graph(found, matrix, graph.n_components)
+    group_rows = groups.rows.take(core_group[first[order]], np.bincount(group_of, minlength=n_groups))
+    neighbors = NeighborRows.of_graph(group_rows, matrix, graph.n_components)
     return Reduction(neighbors, devices.move(group_of, devices.kind_of(groups.row_of)), rows_decide=False)
 
 
@@ -170,8 +169,7 @@ class ContiguousLinkage(AverageLinkage):
         return cls(linkage.distance_threshold)
 
     def fewest_clusters(self, rows: Any) -> int:
-        n_components: int = rows.n_components
-        return n_components
+        return rows.n_components
 
     def refuse_too_many(self, rows: Any, n_clusters: int, kind: str) -> None:
         if self.distance_threshold is None:

@@ -1,10 +1,26 @@
-"""The merge list of a linkage, and partitions by cutting it."""
+"""The merge list of a linkage, partitions by cutting it, and counters of its work."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
+
+
+@dataclass
+class Work:
+    """Counters of label comparisons, searches over all regions, and rounds."""
+
+    comparisons: int = 0
+    searches: int = 0
+    rounds: int = 0
+
+    def add(self, rounds: int, searches: int, comparisons: int) -> None:
+        self.rounds += rounds
+        self.searches += searches
+        self.comparisons += comparisons
 
 
 class Dendrogram:
@@ -32,15 +48,15 @@ class Dendrogram:
         A merge may be given at any place after the merges of its parts. If the merges form several trees, the trees are
         joined at similarity 0. kernels/cpu/linkage/dendrogram.h tells the order.
         """
-        found = empty_merges(n_leaves - 1)
-        cpu.sort_merges(kept, absorbed, similarities, found)
-        return cls(*found)
+        merges = empty_merges(n_leaves - 1)
+        cpu.sort_merges(kept, absorbed, similarities, merges)
+        return cls(*merges)
 
     @classmethod
     def from_heights(
         cls, kept: devices.Array, absorbed: devices.Array, heights: devices.Array, waits: devices.Array, n_leaves: int
     ) -> "Dendrogram":
-        """Return the same dendrogram as `from_merges`, sorted on the device that holds the merges and their `Heights`.
+        """Return the dendrogram of merges with known `Heights`, sorted on the device that holds them.
 
         Each sort is of whole numbers and keeps the order of equal ones.
         """
@@ -49,12 +65,12 @@ class Dendrogram:
         falling = xp.where(bits < 0, bits - np.iinfo(np.int64).min, -bits)
         order = xp.argsort(waits, kind="stable")
         order = order[xp.argsort(falling[order], kind="stable")]
-        found = [devices.to_host(part[order]) for part in (kept, absorbed, heights)]
+        merges = [devices.to_host(part[order]) for part in (kept, absorbed, heights)]
         if len(kept) < n_leaves - 1:
-            roots = np.setdiff1d(np.arange(n_leaves), found[1])
+            roots = np.setdiff1d(np.arange(n_leaves), merges[1])
             joined = np.full(len(roots) - 1, roots[0]), roots[1:], np.zeros(len(roots) - 1)
-            found = [np.concatenate(parts) for parts in zip(found, joined, strict=True)]
-        return cls(*found)
+            merges = [np.concatenate(parts) for parts in zip(merges, joined, strict=True)]
+        return cls(*merges)
 
     @property
     def n_leaves(self) -> int:
@@ -75,13 +91,13 @@ class Dendrogram:
         distance = checks.check_real(distance, "distance")
         return self.n_leaves - int(np.count_nonzero(1.0 - self.similarities < distance))
 
-    def n_large(self, counts: np.ndarray, least: int) -> np.ndarray:
-        """Return the number of regions of at least ``least`` objects after 0, 1, … n - 1 merges, (n,) int64.
+    def n_large(self, counts: np.ndarray, min_size: int) -> np.ndarray:
+        """Return the number of regions of at least ``min_size`` objects after 0, 1, … n - 1 merges, (n,) int64.
 
         ``counts`` (n,) are the numbers of objects of the leaves. A merge changes the result by at most 1.
         """
         n_large = np.empty(self.n_leaves, dtype=np.int64)
-        cpu.count_large(self.kept, self.absorbed, counts, least, n_large)
+        cpu.count_large(self.kept, self.absorbed, counts, min_size, n_large)
         return n_large
 
     def lifetimes(self, leaves_made_at: float | None = None, n_large: np.ndarray | None = None) -> np.ndarray:
@@ -99,14 +115,13 @@ class Dendrogram:
         ended = coarsest(n_large)[2:]
         changes = np.arange(self.n_leaves)
         changes[1:][n_large[1:] == n_large[:-1]] = 0
-        made = np.maximum.accumulate(changes)[ended]
+        begun = np.maximum.accumulate(changes)[ended]
         distances: np.ndarray = 1.0 - self.similarities
         if leaves_made_at is None:
-            made, ended = made[made > 0], ended[made > 0]
+            begun, ended = begun[begun > 0], ended[begun > 0]
         else:
             leaves_made_at = distances[:1].min(initial=leaves_made_at)
-        found: np.ndarray = distances[ended] - np.append(leaves_made_at or 0.0, distances)[made]
-        return found
+        return distances[ended] - np.append(leaves_made_at or 0.0, distances)[begun]
 
     # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
@@ -167,13 +182,13 @@ def coarsest(n_large: np.ndarray) -> np.ndarray:
     return merges
 
 
-def name_merges(one: np.ndarray, other: np.ndarray, n_leaves: int) -> tuple[np.ndarray, np.ndarray]:
+def name_merges(first: np.ndarray, second: np.ndarray, n_leaves: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the kept and absorbed region of each merge, named by their smallest leaves, from nodes within them.
 
     A node is a leaf, or n_leaves + i for the union of merge i.
     """
-    kept, absorbed, _ = empty_merges(len(one))
-    cpu.name_merges(one, other, n_leaves, kept, absorbed)
+    kept, absorbed, _ = empty_merges(len(first))
+    cpu.name_merges(first, second, n_leaves, kept, absorbed)
     return kept, absorbed
 
 

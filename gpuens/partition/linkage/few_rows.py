@@ -14,31 +14,30 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, empty_merges
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-MOST = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
-PADDED = 72  # columns at most that pad a row of the matrix
-ARENA = 2  # size of the arena of histograms, relative to the entries of all rows
-BYTES = 240  # bytes of a row: the state of its region, and its merge
+MOST_ROWS = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
+PADDED_COLUMNS = 72  # largest number of columns that pad a row of the matrix
+ARENA_FACTOR = 2  # size of the arena of histograms, relative to the entries of all rows
+ROW_BYTES = 240  # bytes of a row: the state of its region, and its merge
 
 
-def suits(rows: Rows, whole: bool) -> bool:
+def suits(rows: Rows, whole_weights: bool) -> bool:
     """Return whether `link` can be used: for few rows on the CPU, if memory holds all pairs.
 
-    If weights are ``whole``, float64 must also hold all sums exactly.
+    If weights are ``whole_weights``, float64 must also hold all sums exactly.
     """
     n_rows = len(rows)
-    if rows.device != "cpu" or n_rows > MOST:
+    if rows.device != "cpu" or n_rows > MOST_ROWS:
         return False
-    histograms = 0 if whole else ARENA * n_rows * rows.n_clusterings * 8
-    codes = (n_rows + PADDED) * rows.n_clusterings * rows.codes.itemsize
-    needed = 8 * n_rows * (n_rows + PADDED) + histograms + codes + BYTES * n_rows
+    histograms = 0 if whole_weights else ARENA_FACTOR * n_rows * rows.n_clusterings * 8
+    codes = (n_rows + PADDED_COLUMNS) * rows.n_clusterings * rows.codes.itemsize
+    needed = 8 * n_rows * (n_rows + PADDED_COLUMNS) + histograms + codes + ROW_BYTES * n_rows
     if needed > devices.memory_budget(needed=needed):
         return False
-    return not whole or float(rows.n_objects) ** 2 * rows.n_clusterings < 2.0**53
+    return not whole_weights or float(rows.n_objects) ** 2 * rows.n_clusterings < 2.0**53
 
 
 def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
@@ -46,6 +45,6 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     n_rows, merges = len(rows), empty_merges(len(rows) - 1)
     weights = similarity.weights.astype(np.float64, copy=False)
     label_rows = cpu.LabelRows(np.ascontiguousarray(rows.codes.T), rows.offsets, rows.counts)
-    work.add(*cpu.link_few(label_rows, weights, similarity.whole, merges))
+    work.add(*cpu.link_few(label_rows, weights, similarity.integral, merges))
     work.comparisons += n_rows * (n_rows - 1) // 2 * rows.n_clusterings
     return Dendrogram(*merges)

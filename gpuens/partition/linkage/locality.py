@@ -31,28 +31,28 @@ def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> A
         return order
     xp = devices.namespace(device)
     sampled = xp.ascontiguousarray(codes.T[:, :: -(-len(codes) // SAMPLED)]).T
-    clusters = _points_of_clusters(sampled, offsets, xp.asarray(clusters), device)
-    return _halved(_points(codes, offsets, clusters, device).astype(np.float32), device)
+    clusters = _place_clusters(sampled, offsets, xp.asarray(clusters), device)
+    return _halve_points(_place_rows(codes, offsets, clusters, device).astype(np.float32), device)
 
 
 # --- other devices; kernels/cpu/linkage/locality.cpp for the CPU ------------------------------------------------------
 
 
-def _points_of_clusters(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
+def _place_clusters(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
     """Move the points of clusters (N_c, d), on the device, by power iterations; zeros for clusters without rows."""
     xp = devices.namespace(device)
     sizes = xp.maximum(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device), 1)
     for _ in range(STEPS):
-        points = _points(codes, offsets, clusters, device)
+        points = _place_rows(codes, offsets, clusters, device)
         points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
         # whole numbers: their largest is then found once, not for each dimension
-        whole, unit = fixed_point(points, len(points), device=device)
-        sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(whole.T)]
+        integers, unit = fixed_point(points, len(points), device=device)
+        sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(integers.T)]
         clusters = xp.stack(sums, axis=1) / sizes[:, None] * unit
     return clusters
 
 
-def _points(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
+def _place_rows(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
     """Return the mean point of each row's clusters (G, d), zeros for a row without labels."""
     xp = devices.namespace(device)
     table = xp.concatenate([clusters, xp.ones((len(clusters), 1))], axis=1)
@@ -60,7 +60,7 @@ def _points(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
     return sums[:, :-1] / xp.maximum(sums[:, -1:], 1.0)
 
 
-def _halved(points: Any, device: str) -> Any:
+def _halve_points(points: Any, device: str) -> Any:
     """Return an order of points (n, d) by repeated halving along the direction of largest variance."""
     n, xp = len(points), devices.namespace(device)
     depth = max(0, (n // LEAF).bit_length() - 1)
@@ -69,13 +69,13 @@ def _halved(points: Any, device: str) -> Any:
     points = xp.concatenate([points, points[-1:]])
     for level in range(depth):
         parts = order.reshape(2**level, -1)
-        some = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
-        widest = some.var(axis=1).argmax(axis=1)
-        order = _sorted(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
+        samples = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
+        widest = samples.var(axis=1).argmax(axis=1)
+        order = _sort_parts(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
     return order[order < n]
 
 
-def _sorted(parts: Any, along: Any, number: Any) -> Any:
+def _sort_parts(parts: Any, along: Any, number: Any) -> Any:
     """Return the parts one after the other, each sorted by numbers ``along``: one sort of whole numbers.
 
     ``number`` (n_parts, 1) numbers the parts. The bits of positive float32 numbers have the order of the numbers.

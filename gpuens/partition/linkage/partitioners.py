@@ -11,10 +11,9 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.weights import integer_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import average_linkage, drops_clusters, refuse_heavy, refuse_too_many
-from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
-from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
-from gpuens.partition.linkage.single import lists_fit, single_linkage
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.complete import check_pair_memory, complete_linkage, linkage_of_pairs
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, coarsest
+from gpuens.partition.linkage.single import check_list_memory, single_linkage
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -37,14 +36,13 @@ class CutTree(Partition):
 
         The mask is None if no branch is small.
         """
-        least = _least(self.min_size, self.dendrogram, rows, n_clusters, self.unit)
-        n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
-        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)
+        min_objects = _min_objects(self.min_size, self.dendrogram, rows, n_clusters, self.unit)
+        n_merges = coarsest(self.dendrogram.n_large(rows.counts, min_objects))[n_clusters]
+        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, min_objects, similarity, rows)
 
-    def of_objects(self, row_of: np.ndarray) -> Dendrogram:
+    def expand(self, row_of: np.ndarray) -> Dendrogram:
         """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each object."""
-        found: Dendrogram = self.dendrogram.expand(row_of, self.self_similarities)
-        return found
+        return self.dendrogram.expand(row_of, self.self_similarities)
 
 
 @dataclass(frozen=True)
@@ -110,32 +108,34 @@ class Linkage(Partitioner):
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        least = least_objects(self.min_size, rows.n_objects, n_clusters, self._size_unit)
-        if n_clusters * least > rows.n_objects:
+        min_objects = least_objects(self.min_size, rows.n_objects, n_clusters, self._size_unit)
+        if n_clusters * min_objects > rows.n_objects:
             raise ValueError(
-                f"min_size={self.min_size}: {n_clusters} cluster(s) of {least * self._unit} objects are more than the "
-                f"{rows.n_objects * self._unit} objects; take a smaller min_size, or fewer clusters."
+                f"min_size={self.min_size}: {n_clusters} cluster(s) of {min_objects * self._unit} objects are more "
+                f"than the {rows.n_objects * self._unit} objects; take a smaller min_size, or fewer clusters."
             )
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> CutTree:
         work = Work()
         dendrogram = self._link(similarity, rows, work)
-        own = similarity.of_equal_rows(rows)
-        repeated = own[rows.counts > 1]
-        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance at which the last equal rows merge
-        least = _least(self.min_size, dendrogram, rows, n_clusters, self._size_unit)
-        n_large = dendrogram.n_large(rows.counts, least)
-        lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
+        self_similarities = similarity.self_similarities(rows)
+        repeated = self_similarities[rows.counts > 1]
+        leaves_made_at = (
+            1.0 - float(repeated.min()) if len(repeated) else None
+        )  # distance at which the last equal rows merge
+        min_objects = _min_objects(self.min_size, dendrogram, rows, n_clusters, self._size_unit)
+        n_large = dendrogram.n_large(rows.counts, min_objects)
+        lifetimes = dendrogram.lifetimes(leaves_made_at, None if self.min_size == AUTO else n_large)
         n_merges = self._n_merges(dendrogram, n_large, n_clusters)
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
         results = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
         if similarity.needs_common_labels:
             results["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
-        labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
+        labels, rest = _cut(dendrogram, n_branches, min_objects, similarity, rows)
         return CutTree(
-            labels, int(n_large[n_merges]), results=results, rest=rest, dendrogram=dendrogram, self_similarities=own,
-            min_size=self.min_size, unit=self._size_unit,
+            labels, int(n_large[n_merges]), results=results, rest=rest, dendrogram=dendrogram,
+            self_similarities=self_similarities, min_size=self.min_size, unit=self._size_unit,
         )  # fmt: skip
 
     def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
@@ -149,13 +149,13 @@ class Linkage(Partitioner):
                 )
             return n_merges
         n_clusters = checks.check_n_clusters(n_clusters, dendrogram.n_leaves)
-        most = int(n_large.max())
+        most_clusters = int(n_large.max())
         if self._fewer_will_do:
-            n_clusters = min(n_clusters, most)
-        if most < n_clusters:
+            n_clusters = min(n_clusters, most_clusters)
+        if most_clusters < n_clusters:
             raise ValueError(
-                f"min_size={self.min_size}: no cut of the tree has more than {most} cluster(s) of this size, but "
-                f"n_clusters={n_clusters}; take a smaller min_size, or fewer clusters."
+                f"min_size={self.min_size}: no cut of the tree has more than {most_clusters} cluster(s) of this size, "
+                f"but n_clusters={n_clusters}; take a smaller min_size, or fewer clusters."
             )
         return int(coarsest(n_large)[n_clusters])
 
@@ -205,7 +205,7 @@ class SingleLinkage(Linkage):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
         if kind == "diagonal":
-            lists_fit(rows)
+            check_list_memory(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return single_linkage(rows, similarity, work=work)
@@ -223,7 +223,7 @@ class CompleteLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        pairs_fit(rows, "complete")
+        check_pair_memory(rows, "complete")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return complete_linkage(rows, similarity)
@@ -248,7 +248,7 @@ class EvenLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        pairs_fit(rows, "average")
+        check_pair_memory(rows, "average")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return linkage_of_pairs(rows, similarity, "average")
@@ -270,28 +270,31 @@ def least_objects(min_size: Any, n_objects: int, n_clusters: int | None, unit: i
         return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
     if isinstance(min_size, numbers.Integral):
         return -(-int(min_size) // unit)
-    least, share = round(float(min_size) * n_objects), float(min_size)  # ``least`` may be wrong by 1; corrected below
-    return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
+    size_guess, share = (
+        round(float(min_size) * n_objects),
+        float(min_size),
+    )  # ``size_guess`` may be wrong by 1; corrected below
+    return next(size for size in range(max(1, size_guess - 1), size_guess + 3) if size / n_objects >= share)
 
 
-def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None, unit: int) -> int:
+def _min_objects(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None, unit: int) -> int:
     """Return the result of `least_objects`; with "auto", lower it until ``n_clusters`` branches have that size."""
-    least = least_objects(min_size, rows.n_objects, n_clusters, unit)
+    largest = least_objects(min_size, rows.n_objects, n_clusters, unit)
     if n_clusters is None or not isinstance(min_size, str):
-        return least
-    sizes = range(2, least + 1)
+        return largest
+    sizes = range(2, largest + 1)
     return 1 + bisect_left(sizes, True, key=lambda size: dendrogram.n_large(rows.counts, size).max() < n_clusters)
 
 
 def _cut(
-    dendrogram: Dendrogram, n_branches: int, least: int, similarity: Any, rows: Rows
+    dendrogram: Dendrogram, n_branches: int, min_objects: int, similarity: Any, rows: Rows
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels of the rows (G,) at a cut, and a mask of the rows in branches of less than ``least`` objects.
+    """Return the labels of the rows (G,) at a cut, and a mask of the rows in branches of fewer than ``min_objects``.
 
     Rows in such small branches get the label of the most similar cluster. If no branch is small, the mask is None.
     """
     branch = dendrogram.cut(n_branches)
-    large = np.bincount(branch, weights=rows.counts) >= least
+    large = np.bincount(branch, weights=rows.counts) >= min_objects
     if large.all():
         return branch, None
     labels, rest = (np.cumsum(large) - 1)[branch], ~large[branch]
@@ -308,10 +311,10 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_cl
     is_apart = np.empty(len(dendrogram.kept) - first, dtype=bool)
     cpu.find_apart(region[dendrogram.kept[first:]], region[dendrogram.absorbed[first:]], observed, is_apart)
     apart = first + np.flatnonzero(is_apart)
-    if made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_branches)):
+    if n_made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_branches)):
         without = dendrogram.n_leaves - apart[0] if n_clusters == n_branches else "more"
         checks.warn(
-            f"{n_clusters} cluster(s) take {made} merge(s) of objects that no clustering labels together, in arbitrary "
-            f"order; ask for {without} clusters, or add clusterings that label objects of both."
+            f"{n_clusters} cluster(s) take {n_made} merge(s) of objects that no clustering labels together, in "
+            f"arbitrary order; ask for {without} clusters, or add clusterings that label objects of both."
         )
     return len(apart)

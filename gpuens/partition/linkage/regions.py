@@ -47,8 +47,8 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str) -> R
     """Return a region for each row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
     xp = devices.namespace(device)
     sizes = xp.asarray(sizes, dtype=np.int64)
-    known = codes != np.iinfo(codes.dtype).max
-    length = known.sum(axis=1).astype(np.int64)
+    labelled = codes != np.iinfo(codes.dtype).max
+    length = labelled.sum(axis=1).astype(np.int64)
     total = int(length.sum())
     regions = Regions(
         xp.empty(total + total // 2, dtype=np.int32),
@@ -58,9 +58,9 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str) -> R
         sizes.copy(),
         xp.full(1, total, dtype=np.int64),
     )
-    regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[known]
+    regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[labelled]
     counts = sizes.astype(regions.counts.dtype)
-    regions.counts[:total] = xp.broadcast_to(counts[:, None], known.shape)[known]
+    regions.counts[:total] = xp.broadcast_to(counts[:, None], labelled.shape)[labelled]
     return regions
 
 
@@ -99,9 +99,9 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
     return BoundingWeights(devices.namespace(device).asarray(raised), unit)
 
 
-def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
-    """Return the number of regions in a tile and the number of tiles, for at most ``most`` ceilings in total."""
-    tile = max(TILE, -(-n_active * n_clusters // most))
+def _tiles(n_active: int, n_clusters: int, most_ceilings: int) -> tuple[int, int]:
+    """Return the number of regions in a tile and the number of tiles, with at most ``most_ceilings`` in total."""
+    tile = max(TILE, -(-n_active * n_clusters // most_ceilings))
     return tile, -(-n_active // tile)
 
 
@@ -119,34 +119,49 @@ def move_histograms(regions: Regions, roomy: Regions, live: Any, *, device: str)
 
 
 def merge_histograms(
-    regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most: int, *, device: str
+    regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any, most_pairs: int, *, device: str
 ) -> None:
     """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
 
-    There are ``n_pairs`` (1,) unions, at most ``most``: those of the last pairs among the first ``n_merges`` (1,).
+    There are ``n_pairs`` (1,) unions, at most ``most_pairs``: the last pairs among the first ``n_merges`` (1,).
     Afterwards absorbed regions have no entries.
     """
     kernels.launch(
-        "merge_histograms", kernels.blocks(most, 4), 128, (kept, absorbed, n_pairs, n_merges, *regions), device=device,
-        **ANY_WEIGHT,
+        "merge_histograms", kernels.blocks(most_pairs, 4), 128, (kept, absorbed, n_pairs, n_merges, *regions),
+        device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
-def search(
-    queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
-    whole: bool, lists: Shortlists, compared: Any, numbers: Any, *, device: str,
-) -> None:  # fmt: skip
-    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
+class Search(NamedTuple):
+    """A search for the nearest regions of queries among active regions, in arrays on the device.
 
-    ``numbers`` (2,), on the device, are the numbers of active regions and of queries, the first ones of the arrays. The
-    number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
+    ``queries`` and ``active`` are regions, of which the first ``numbers[1]`` and ``numbers[0]`` count. ``lists`` are
+    those of all regions; the search rebuilds the lists of the queries. The number of comparisons is added to
+    ``compared`` (1,) uint64.
+    """
+
+    queries: Any
+    active: Any
+    numbers: Any
+    lists: Shortlists
+    compared: Any
+
+
+def search(
+    task: Search, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int, exact: bool, *,
+    device: str,
+) -> None:  # fmt: skip
+    """Rebuild the lists of the queries by the scores of a diagonal S.
+
+    The similarity of the query with any region of a
     tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
     ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
-    tile is skipped if its bound is below the last similarity in a full list. If ``whole``, float64 holds every
+    tile is skipped if its bound is below the last similarity in a full list. If ``exact``, float64 holds every
     numerator exactly, so that scores decide. If a list is full before the search, it holds active regions with current
     similarities, so regions below its last similarity can be skipped from the beginning.
     """
     xp, n_clusters = devices.namespace(device), len(weights)
+    queries, active, numbers, lists, compared = task
     scratch = devices.scratch(device)
     tile, n_tiles = _tiles(len(active), n_clusters, scratch // 4)
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
@@ -171,7 +186,7 @@ def search(
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
         (queries, active, numbers, tile, ceilings, *histograms, weights, bounding.weights, np.float64(bounding.unit),
-         n_clusters, n_clusterings, np.int32(whole), np.int32(room), at_once, n_listed, BUSY,
+         n_clusters, n_clusterings, np.int32(exact), np.int32(room), at_once, n_listed, BUSY,
          xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, of_block), np.float32), lasts, *of_parts,
          *lists, compared),
         device=device, shared=16 * at_once, WEIGHT=kernels.c_name(weights.dtype),

@@ -12,24 +12,24 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, conduct
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import (
     ANY_WEIGHT,
     BoundingWeights,
     Regions,
+    Search,
     bounding_weights,
     make_room,
     merge_histograms,
     regions_of,
     search,
 )
-from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
 
-UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
+UNATTENDED = 8  # largest number of rounds between two readings of the counts by the host
 PAIRING = 256  # threads in a block of the kernel pair_up
 CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
@@ -103,7 +103,7 @@ Pairs = tuple[Any, Any, Any, Any]  # kept and absorbed regions, and the numbers 
 
 
 class Scorer:
-    """The similarity of regions, by the weights of their histograms, and what searches and rounds need of it."""
+    """A similarity of regions: the weights of their histograms, rounding tolerances, and a search."""
 
     margin = 0.0  # absolute rounding tolerance of a similarity
     nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
@@ -116,12 +116,12 @@ class Scorer:
         exact = weights.dtype.kind == "i"
         self.slack = 0.0 if exact else 4 * float(np.finfo(np.float64).eps) * (weights.shape[-1] + 8)
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        """Rebuild the lists of the nearest regions of queries."""
         raise NotImplementedError
 
-    def unite(self, pairs: Pairs, most: int, device: str) -> None:
-        """Add up what is kept of regions, for the pairs of `merge_histograms`."""
+    def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
+        """Update numbers of regions besides histograms for the pairs of `merge_histograms`."""
 
 
 class DiagonalScorer(Scorer):
@@ -133,11 +133,8 @@ class DiagonalScorer(Scorer):
         # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
         self.exact = weights.dtype.kind == "i" and float(n_objects) ** 2 * n_clusterings < 2.0**53
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        search(
-            queries, active, rounds.regions, self.weights, self.bounding, self.n_clusterings, self.exact, rounds.lists,
-            rounds.compared, rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        search(task, regions, self.weights, self.bounding, self.n_clusterings, self.exact, device=device)
 
 
 class GeneralScorer(Scorer):
@@ -149,14 +146,11 @@ class GeneralScorer(Scorer):
         super().__init__(affinities, n_clusterings)
         self.margin, self.slack = margin, 0.0
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        all_pairs.search_general(
-            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
-            rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        all_pairs.search_general(task, regions, self.weights, self.n_clusterings, device=device)
 
-    def unite(self, pairs: Pairs, most: int, device: str) -> None:
-        all_pairs.merge_affinities(self.weights, *pairs, most, device=device)
+    def unite(self, pairs: Pairs, most_pairs: int, device: str) -> None:
+        all_pairs.merge_affinities(self.weights, *pairs, most_pairs, device=device)
 
 
 class ObservedScorer(Scorer):
@@ -166,11 +160,8 @@ class ObservedScorer(Scorer):
         super().__init__(weights, n_clusterings)
         self.divisor = None
 
-    def search(self, queries: Any, active: Any, rounds: "Rounds") -> None:
-        all_pairs.search_observed(
-            queries, active, rounds.regions, self.weights, self.n_clusterings, rounds.lists, rounds.compared,
-            rounds.numbers, device=rounds.device,
-        )  # fmt: skip
+    def search(self, task: Search, regions: Regions, device: str) -> None:
+        all_pairs.search_observed(task, regions, self.weights, self.n_clusterings, device=device)
 
 
 def link_diagonal(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
@@ -202,7 +193,7 @@ def _link_all_pairs(rows: Rows, scorer: Scorer, work: Work) -> Dendrogram:
     lists = Shortlists.empty(len(rows), conduct.n_listed(rows), rows.device)
     rounds = Rounds(regions, scorer, lists, everything, work, rows.device)
     rounds.numbers[1:] = len(rows)
-    scorer.search(everything, everything, rounds)
+    rounds.search(everything, everything)
     rounds.numbers[1:] = 0
     return rounds.run()
 
@@ -234,12 +225,12 @@ class Rounds:
         """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
         self._take_first_listed(self.state.active, Count.ACTIVE)
-        with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+        with progress.bar(total=n_rows - 1, description="average linkage") as bar:
             self._look_up()
-            more = True
-            while more:
-                more = self.merge_reciprocal_pairs()
-                shown.update(self.counts[Count.MERGES] - merges)
+            may_merge = True
+            while may_merge:
+                may_merge = self.merge_reciprocal_pairs()
+                bar.update(self.counts[Count.MERGES] - merges)
                 merges = self.counts[Count.MERGES]
         parts = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
         kept, absorbed, heights, waits = (part[:merges] for part in parts)
@@ -258,6 +249,11 @@ class Rounds:
             self._choose_best_pair(self.state.active[: counts[Count.ACTIVE]])
         self._launch_rounds(self._rounds_with_room())
         return True
+
+    def search(self, queries: Any, active: Any) -> None:
+        """Rebuild the lists of the regions nearest to queries."""
+        task = Search(queries, active, self.numbers, self.lists, self.compared)
+        self.scorer.search(task, self.regions, self.device)
 
     def _launch_rounds(self, n_rounds: int) -> None:
         """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
@@ -289,21 +285,21 @@ class Rounds:
 
     def _merge_pairs(self, most_unknown: int) -> None:
         """Search for the nearest regions of at most ``most_unknown`` regions, merge all pairs, and look up lists."""
-        state, most = self.state, self.most
+        state, most_active = self.state, self.most
         unknown = state.unknown[:most_unknown]
-        self.scorer.search(unknown, state.active[:most], self)
+        self.search(unknown, state.active[:most_active])
         self._take_first_listed(unknown, Count.UNKNOWNS)
-        pair_up(state, most, device=self.device)
+        pair_up(state, most_active, device=self.device)
         self._swap()
-        merge_histograms(self.regions, *self.united, most // 2, device=self.device)
-        self.scorer.unite(self.united, most // 2, self.device)
-        find_heights(self.state, *self.united[2:], self.heights, most // 2, device=self.device)
-        update_lists(self.state, self.regions, self.scorer, self.lists, most, device=self.device)
+        merge_histograms(self.regions, *self.united, most_active // 2, device=self.device)
+        self.scorer.unite(self.united, most_active // 2, self.device)
+        find_heights(self.state, *self.united[2:], self.heights, most_active // 2, device=self.device)
+        update_lists(self.state, self.regions, self.scorer, self.lists, most_active, device=self.device)
         self._look_up()
 
     def _read_counts(self) -> list[int]:
         before, self.counts = self.counts, devices.to_host(self.state.counts)[: len(Count)].tolist()
-        self.work.add(*(self.counts[at] - before[at] for at in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
+        self.work.add(*(self.counts[count] - before[count] for count in (Count.ROUNDS, Count.SEARCHED, Count.COMPARED)))
         return self.counts
 
     def _rounds_with_room(self) -> int:
@@ -312,42 +308,45 @@ class Rounds:
         The unions of a round have at most as many entries as all active regions have now.
         """
         regions, capacity = self.regions, len(self.regions.clusters)
-        used: int = self.counts[Count.USED]
+        n_used: int = self.counts[Count.USED]
         entries: int = max(1, self.counts[Count.ENTRIES])
-        if used + entries > capacity:
+        if n_used + entries > capacity:
             affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
-            wanted = min((1 + UNATTENDED) * entries, affordable)
-            capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
+            enough = min((1 + UNATTENDED) * entries, affordable)
+            capacity, n_used = max(capacity, enough, 2 * entries + entries // 2), entries
             self.launched.clear()
             active = self.state.active[: self.counts[Count.ACTIVE]]
             self.regions = make_room(regions, active, capacity, device=self.device)
-        return min(UNATTENDED, (capacity - used) // entries)
+        return min(UNATTENDED, (capacity - n_used) // entries)
 
     def _choose_best_pair(self, active: Any) -> None:
         """Pair the two most similar regions, among regions whose nearest region is active."""
-        given = active, self.state.nearest, self.state.nearest_similarity
-        active, nearest, similarities = (devices.to_host(part) for part in given)
+        arrays = active, self.state.nearest, self.state.nearest_similarity
+        active, nearest, similarities = (devices.to_host(part) for part in arrays)
         paired = np.sort(active[np.isin(nearest[active], active)])
         if not len(paired):  # this means that a bound was too low; absorbed regions have no histogram to read
             raise RuntimeError(
                 f"average linkage found no nearest region for one of {len(active)} regions; please report this."
             )
         best = int(paired[similarities[paired].argmax()])
-        for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
-            self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
+        for region, partner in ((best, int(nearest[best])), (int(nearest[best]), best)):
+            self.state.nearest[region], self.state.nearest_similarity[region] = partner, float(similarities[best])
 
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
 
-def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float, *, device: str) -> None:
+def look_up(
+    state: State, regions: Regions, lists: Shortlists, most_active: int, nothing: float, *, device: str
+) -> None:
     """Find each UNKNOWN nearest region in the region's list, and record regions whose list does not decide it.
 
     A region has no nearest region if its list is empty and its bound is ``nothing``. This function also clears the
-    partners of the previous round, and counts the entries of active regions. At most ``most`` regions are active.
+    partners of the previous round, and counts the entries of active regions, of which there are at most
+    ``most_active``.
     """
     kernels.launch(
-        "look_up", kernels.blocks(most, 128), 128,
+        "look_up", kernels.blocks(most_active, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
          state.nearest_similarity, state.partner, state.unknown, *lists, state.counts),
         device=device, **ANY_WEIGHT,
@@ -370,25 +369,27 @@ def take_first_listed(
     )  # fmt: skip
 
 
-def pair_up(state: State, most: int, *, device: str) -> None:
+def pair_up(state: State, most_active: int, *, device: str) -> None:
     """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
 
-    At most ``most`` regions are active. The searches of this round are counted.
+    At most ``most_active`` regions are active. The searches of this round are counted.
     """
-    steps = min(32, -(-most // (CHAINED * PAIRING)))
+    steps = min(32, -(-most_active // (CHAINED * PAIRING)))
     kernels.launch(
-        "pair_up", kernels.blocks(most, PAIRING * steps), PAIRING,
+        "pair_up", kernels.blocks(most_active, PAIRING * steps), PAIRING,
         (state.active, np.int32(steps), state.nearest, state.nearest_similarity, state.partner, state.into,
          state.survivors, state.kept, state.absorbed, state.merged_at, state.counts),
         device=device, **ANY_WEIGHT,
     )  # fmt: skip
 
 
-def update_lists(state: State, regions: Regions, scorer: Scorer, lists: Shortlists, most: int, *, device: str) -> None:
-    """Update the lists of active regions, at most ``most``, by the merges of this round."""
+def update_lists(
+    state: State, regions: Regions, scorer: Scorer, lists: Shortlists, most_active: int, *, device: str
+) -> None:
+    """Update the lists of active regions, at most ``most_active``, by the merges of this round."""
     weights = scorer.weights
     kernels.launch(
-        "update_lists", kernels.blocks(most, 4), 128,
+        "update_lists", kernels.blocks(most_active, 4), 128,
         (state.active, np.int32(lists.ids.shape[1]), state.partner, state.into, regions.clusters, regions.counts,
          regions.start, regions.length, regions.size, weights, weights.shape[1] if weights.ndim == 2 else 0,
          scorer.divisor or 0, np.float64(scorer.slack), np.float64(scorer.margin), np.float64(scorer.nothing),
@@ -397,12 +398,12 @@ def update_lists(state: State, regions: Regions, scorer: Scorer, lists: Shortlis
     )  # fmt: skip
 
 
-def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most: int, *, device: str) -> None:
-    """Find the heights of the merges of this round: the last ``n_pairs`` (1,), at most ``most``, of ``n_merges`` (1,).
+def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most_pairs: int, *, device: str) -> None:
+    """Find the heights of this round's merges: the last ``n_pairs`` (1,), at most ``most_pairs``, of ``n_merges`` (1,).
 
     On the CPU the heights are found when the merges are sorted (`Dendrogram.from_merges`).
     """
     kernels.launch(
-        "find_heights", kernels.blocks(most, 128), 128,
+        "find_heights", kernels.blocks(most_pairs, 128), 128,
         (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY_WEIGHT,
     )  # fmt: skip

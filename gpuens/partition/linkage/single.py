@@ -12,10 +12,8 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.conduct import n_listed
-from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
-from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.order import NO_HASH
-from gpuens.partition.linkage.work import Work
+from gpuens.partition.linkage.dendrogram import Dendrogram, Work, name_merges
+from gpuens.partition.linkage.nearest import NO_HASH, Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -32,7 +30,7 @@ def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> 
     return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
 
 
-def lists_fit(rows: Rows) -> None:
+def check_list_memory(rows: Rows) -> None:
     """Raise MemoryError, before work starts, if the lists of single linkage under a diagonal S do not fit."""
     checks.check_memory(
         bytes_needed(rows.codes, rows.n_clusters, n_listed(rows)) + 120 * len(rows),
@@ -45,22 +43,22 @@ def lists_fit(rows: Rows) -> None:
 def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     """Return the dendrogram under a diagonal S."""
     n_rows, device = len(rows), rows.device
-    lists_fit(rows)
+    check_list_memory(rows)
     # the numbers of objects do not change single linkage, and their products with similarities could overflow
     sizes = rows.xp.ones(n_rows, dtype=np.int64)
     index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=device)
     lists = nearest_lists(index, n_listed(rows))
     component = rows.xp.arange(n_rows)
     tree = [_no_edges()]
-    with progress.bar(total=n_rows - 1, description="single linkage") as shown:
+    with progress.bar(total=n_rows - 1, description="single linkage") as bar:
         while True:
             edges = _best_edges(component, lists, index, work, device)
             if not len(edges.tail):
                 break
-            component, used = contract(component, edges.tail, edges.head, device=device)
-            tree.append(Edges(*(devices.to_host(part[used]) for part in edges)))
+            component, is_used = contract(component, edges.tail, edges.head, device=device)
+            tree.append(Edges(*(devices.to_host(part[is_used]) for part in edges)))
             work.rounds += 1
-            shown.update(len(tree[-1].tail))
+            bar.update(len(tree[-1].tail))
     work.comparisons += index.comparisons
     return _dendrogram(tree, n_rows)
 
@@ -92,9 +90,9 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
             cpu.offer_tile(start, np.ascontiguousarray(tile), component, edges)
             work.comparisons += tile.size
         leaving = np.unique(component)
-        found = edges.of(leaving)
-        component, used = contract(component, found.tail, found.head)
-        tree.append(Edges(*(part[used] for part in found)))
+        leaving_edges = edges.take(leaving)
+        component, is_used = contract(component, leaving_edges.tail, leaving_edges.head)
+        tree.append(Edges(*(part[is_used] for part in leaving_edges)))
         work.rounds += 1
     return _dendrogram(tree, n_rows)
 
@@ -111,8 +109,8 @@ class Edges(cpu.Edges):
             xp.full(n_rows, -1), xp.full(n_rows, -1), xp.zeros(n_rows), xp.full(n_rows, NO_HASH, dtype=np.uint64)
         )
 
-    def of(self, some: Any) -> "Edges":
-        return Edges(*(part[some] for part in self))
+    def take(self, places: Any) -> "Edges":
+        return Edges(*(part[places] for part in self))
 
 
 def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, device: str) -> Edges:
@@ -135,7 +133,7 @@ def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, devic
         work.searches += len(batch)
         offer_listed(component, lists, batch, edges, device=device)
         unsure[batch] = False
-    return edges.of(xp.flatnonzero(edges.head >= 0))
+    return edges.take(xp.flatnonzero(edges.head >= 0))
 
 
 @kernels.primitive
@@ -152,9 +150,9 @@ def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple
 
     An edge chosen by both of its components is used once.
     """
-    component, used = component.copy(), np.empty(len(tail), dtype=bool)
-    cpu.contract(component, tail, head, used)
-    return component, used
+    component, is_used = component.copy(), np.empty(len(tail), dtype=bool)
+    cpu.contract(component, tail, head, is_used)
+    return component, is_used
 
 
 # --- kernels/boruvka.cu -----------------------------------------------------------------------------------------------
@@ -189,17 +187,17 @@ def _(component: Any, lists: Shortlists, rows: Any, edges: Edges, *, device: str
 @contract.kernel
 def _(component: Any, tail: Any, head: Any, *, device: str) -> tuple[Any, Any]:
     xp = devices.namespace(device)
-    name, other = component[tail], component[head]
+    name, target = component[tail], component[head]
     root = xp.arange(len(component))
-    root[name] = other
+    root[name] = target
     # edges have a total order, so a cycle can only be a pair of components that have chosen the same edge
-    chosen_twice = (root[other] == name) & (name < other)
+    chosen_twice = (root[target] == name) & (name < target)
     root[name[chosen_twice]] = name[chosen_twice]
     while True:  # each component points towards its root; pointer doubling takes log(depth) rounds
-        further = root[root]
-        if bool((further == root).all()):
+        grandparent = root[root]
+        if bool((grandparent == root).all()):
             break
-        root = further
+        root = grandparent
     smallest = xp.full(len(component), NO_HASH, dtype=np.uint64)
     kernels.launch("smallest_names", kernels.blocks(len(root), 128), 128, (root, len(root), smallest), device=device)
     return smallest[root[component]].astype(np.int64), ~chosen_twice

@@ -29,7 +29,7 @@ class EqualLeaves(NamedTuple):
     leaf_of: np.ndarray
     similarities: np.ndarray
 
-    def of_sums(self, sizes: np.ndarray) -> np.ndarray:
+    def sum(self, sizes: np.ndarray) -> np.ndarray:
         """Return the sum of the ``sizes`` (G,) of the rows of each leaf, (L,)."""
         sums = np.zeros(len(self.first), dtype=sizes.dtype)
         np.add.at(sums, self.leaf_of, sizes)
@@ -43,26 +43,26 @@ def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
     every row is 0.
     """
     codes, offsets, xp, device = rows.codes, rows.offsets, rows.xp, rows.device
-    own = _singletons(rows)
-    if np.count_nonzero(own) < 2:
+    single = _singletons(rows)
+    if np.count_nonzero(single) < 2:
         return None
-    shared = row_sums(codes, offsets, np.where(own, 0.0, weights), device=device)
+    shared = row_sums(codes, offsets, np.where(single, 0.0, weights), device=device)
     ascending = shared[shared.argsort()]  # rows of a leaf have equal sums, which nearly always rules out all leaves
     if not (ascending[1:] == ascending[:-1]).any():
         return None
-    n_own = row_sums(codes, offsets, own.astype(np.float64), device=device)
-    some = xp.flatnonzero((n_own > 0) & (shared > 0))
-    if len(some) < 2:
+    n_own = row_sums(codes, offsets, single.astype(np.float64), device=device)
+    with_singletons = xp.flatnonzero((n_own > 0) & (shared > 0))
+    if len(with_singletons) < 2:
         return None
-    kept = _renumbered(codes[some], offsets, ~own, codes.dtype.type, xp)
-    groups = core_groups(Rows.of_codes(kept, offsets, np.ones(len(some), np.int64), device))
-    if len(groups.counts) == len(some):
+    shared_codes = _renumber_codes(codes[with_singletons], offsets, ~single, codes.dtype.type, xp)
+    groups = core_groups(Rows.of_codes(shared_codes, offsets, np.ones(len(with_singletons), np.int64), device))
+    if len(groups.counts) == len(with_singletons):
         return None
-    some, group_of = devices.to_host(some), devices.to_host(groups.row_of)
+    with_singletons, group_of = devices.to_host(with_singletons), devices.to_host(groups.row_of)
     first_of_group = np.full(len(groups.counts), len(codes))
-    np.minimum.at(first_of_group, group_of, some)
+    np.minimum.at(first_of_group, group_of, with_singletons)
     first_of_row = np.arange(len(codes))
-    first_of_row[some] = first_of_group[group_of]
+    first_of_row[with_singletons] = first_of_group[group_of]
     first, leaf_of = np.unique(first_of_row, return_inverse=True)
     return EqualLeaves(first, leaf_of, devices.to_host(shared)[first] / rows.n_clusterings)
 
@@ -73,14 +73,14 @@ def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
     If less than half of all clusters have a single row, all clusters are kept. The first cluster of each clustering is
     always kept.
     """
-    kept = ~_singletons(rows)
-    kept[rows.offsets[:-1]] = True
-    if 2 * np.count_nonzero(kept) > len(kept):
+    is_kept = ~_singletons(rows)
+    is_kept[rows.offsets[:-1]] = True
+    if 2 * np.count_nonzero(is_kept) > len(is_kept):
         return rows, similarity
-    fewer = np.add.reduceat(kept, rows.offsets[:-1], dtype=np.int64)
+    fewer = np.add.reduceat(is_kept, rows.offsets[:-1], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(fewer)])
-    renumbered = _renumbered(rows.codes, rows.offsets, kept, codes_dtype(int(fewer.max())), rows.xp)
-    return Rows.of_codes(renumbered, offsets, rows.counts, rows.device), similarity.of_some(kept, offsets)
+    renumbered = _renumber_codes(rows.codes, rows.offsets, is_kept, codes_dtype(int(fewer.max())), rows.xp)
+    return Rows.of_codes(renumbered, offsets, rows.counts, rows.device), similarity.take(is_kept, offsets)
 
 
 def _singletons(rows: Rows) -> np.ndarray:
@@ -89,10 +89,10 @@ def _singletons(rows: Rows) -> np.ndarray:
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, ones, device=rows.device)) < 2
 
 
-def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:
-    """Return codes of this ``dtype`` in contiguous columns, renumbered for the clusters in the mask ``kept`` (N_c,)."""
-    before = np.cumsum(kept) - kept
-    number = np.where(kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
+def _renumber_codes(codes: Any, offsets: np.ndarray, is_kept: np.ndarray, dtype: Any, xp: Any) -> Any:
+    """Return codes of this ``dtype`` in contiguous columns, the clusters of a mask ``is_kept`` (N_c,) renumbered."""
+    before = np.cumsum(is_kept) - is_kept
+    number = np.where(is_kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
     # the last entry of each table is the code of a missing label
     tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))
     renumbered = xp.empty(codes.shape, dtype=dtype, order="F")

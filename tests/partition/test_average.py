@@ -77,7 +77,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, f
 
     If each were a leaf, each round would merge only one pair.
     """
-    sizes("partition.linkage.few_rows", MOST=few)
+    sizes("partition.linkage.few_rows", MOST_ROWS=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights, where, work=work)
@@ -131,7 +131,8 @@ def test_searches_by_rows_find_the_nearest(sizes, shape, tables):
         "large regions": lambda: structured_labels(250, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
     sizes("partition.linkage.conduct", N_LISTED=3)
-    sizes("partition.linkage.comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
+    sizes("partition.linkage.comparisons", CHUNK_CLUSTERINGS=1, CHUNK_BYTES=2**11)
+    sizes("partition.linkage.comparisons", UNDIVIDED_CHUNKS=1, TABLE_BYTES=2**14 // tables)
     for weights in (None, random_weights(labels)):
         with conduct.only("rows"):
             found, _ = dendrogram_of(labels, weights)
@@ -155,9 +156,9 @@ def test_searches_by_tiles_find_the_nearest(sizes, shape):
     for weights in (None, random_weights(labels)):
         trees = []
         for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
-            sizes("partition.linkage.conduct", TILE=tile)
+            sizes("partition.linkage.conduct", TILE_ROWS=tile)
             sizes(
-                "partition.linkage.conduct", CEILINGS=ceilings
+                "partition.linkage.conduct", MOST_CEILINGS=ceilings
             )  # tiles become larger if the ceilings of tiles may use little memory
             with conduct.only("tiles"):
                 trees.append(dendrogram_of(labels, weights)[0])
@@ -229,7 +230,7 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
 def test_nodes_of_reverse_neighbors_may_run_out(n_nodes, sizes):
     """Regions whose nearest region stays the nearest wait in heaps, which are built anew when no node is left."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sizes("partition.linkage.conduct", NODES=n_nodes)
+    sizes("partition.linkage.conduct", NODES_PER_REGION=n_nodes)
     for weights in (None, random_weights(labels)):
         found, _ = dendrogram_of(labels, weights)
         greedy = oracles.greedy_average_linkage(labels, weights)

@@ -1,13 +1,13 @@
-"""Single linkage compared with a spanning tree, and complete linkage with SciPy on all pairs."""
+"""Single linkage compared with a spanning tree of all pairs."""
 
 import numpy as np
 import oracles
 import pytest
-from conftest import MANY_SHAPES, random_labels, shapes, structured_labels
+from conftest import random_labels, structured_labels
 
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition import Work, complete_linkage, single_linkage
+from gpuens.partition import Work, single_linkage
 from gpuens.reduction import core_groups
 from gpuens.similarity.diagonal import Diagonal
 
@@ -47,21 +47,3 @@ def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed,
     assert work.searches > 0
     expected = oracles.single_linkage_heights(labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
-
-
-# shapes in which no two of the smallest similarities are equal
-@pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
-def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
-    sizes("partition.linkage.complete", BLOCK=7)
-    labels = MANY_SHAPES[shape]()
-    reduced, weights, w = prepared(labels, True)
-    found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))
-    expected = oracles.complete_linkage_heights(labels, weights)
-    np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
-
-
-def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1,000 .* needs 4\.0 MB"):
-        # the similarity None would cause another error, but the expected error is raised first
-        complete_linkage(Rows(np.arange(1000)[:, None]), None)

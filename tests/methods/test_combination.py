@@ -238,7 +238,7 @@ def check_meta_clusters(found, literal, rows, similarity):
 
 def check_spectral(found, literal, rows, similarity):
     if similarity == "links":  # an object is as similar to itself as to another object with the same labels
-        np.fill_diagonal(literal, found.similarity_.of_equal_rows(rows))
+        np.fill_diagonal(literal, found.similarity_.self_similarities(rows))
     scale = 1 / np.sqrt(literal.sum(axis=1))
     values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)
     points = vectors[:, -K:]
@@ -407,7 +407,7 @@ def test_sums_of_similarities(labels):
     both = 0.25 * a + 0.75 * b
     expected = 0.25 * oracles.coassociation(labels) + 0.75 * oracles.iaoso(labels)
     np.testing.assert_allclose(both.tile(rows, 0, len(rows)), expected, atol=1e-12)
-    np.testing.assert_allclose(both.of_equal_rows(rows), expected.diagonal(), atol=1e-12)
+    np.testing.assert_allclose(both.self_similarities(rows), expected.diagonal(), atol=1e-12)
     clusters = np.arange(len(rows)) % K
     sums = both.sums(rows, clusters)(rows)
     np.testing.assert_allclose(sums, expected @ (clusters[:, None] == np.arange(K)), atol=1e-9)

@@ -1,13 +1,15 @@
 """Complete and average linkage of all pairs, against SciPy's: merges, ties and roundings."""
 
 import numpy as np
+import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import refused
+from conftest import MANY_SHAPES, refused, shapes
 from scipy.spatial.distance import squareform
+from test_single import heights_of_all_objects, prepared
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.complete import linkage_of_pairs
+from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import name_merges
 from gpuens.runtime.native import cpu
 from gpuens.similarity.diagonal import Diagonal
@@ -45,3 +47,21 @@ def test_means_of_vast_distances_may_be_infinite():
     kept, absorbed, heights = np.empty(3, dtype=int), np.empty(3, dtype=int), np.empty(3)
     cpu.link_pairs(distances, True, kept, absorbed, heights)
     assert sorted(absorbed.tolist()) == [1, 2, 3]
+
+
+# shapes in which no two of the smallest similarities are equal
+@pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
+def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
+    sizes("partition.linkage.complete", BLOCK=7)
+    labels = MANY_SHAPES[shape]()
+    reduced, weights, w = prepared(labels, True)
+    found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))
+    expected = oracles.complete_linkage_heights(labels, weights)
+    np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
+
+
+def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1,000 .* needs 4\.0 MB"):
+        # the similarity None would cause another error, but the expected error is raised first
+        complete_linkage(Rows(np.arange(1000)[:, None]), None)

@@ -37,7 +37,7 @@ def test_average_linkage_by_lists_is_that_of_the_matrix_of_few_rows(codes, kind,
     rows = rows_of(codes, "cpu")
     similarity = Diagonal(weights, rows.offsets)
     of_matrix = average_linkage(rows, similarity)
-    sizes("partition.linkage.few_rows", MOST=0)
+    sizes("partition.linkage.few_rows", MOST_ROWS=0)
     found = average_linkage(rows, similarity)
     np.testing.assert_array_equal(found.kept, of_matrix.kept)
     np.testing.assert_array_equal(found.absorbed, of_matrix.absorbed)
