@@ -16,8 +16,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.base import Reduction
-from gpuens.reduction.core_groups import core_groups, pack_rows
-from gpuens.reduction.words import lexicographic, lexicographic_on_gpu
+from gpuens.reduction.core_groups import core_groups, lexicographic, lexicographic_on_gpu, pack_rows
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu

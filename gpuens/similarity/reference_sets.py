@@ -4,6 +4,11 @@ Distances have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the 
 first, and of equally distant objects the one with the smallest index. On the CPU a k-d tree finds them if there are
 many objects with few features. Otherwise scikit-learn finds a few more candidates than needed; if another object might
 be as near as a candidate, all objects are compared.
+
+The tree has two levels: leaves of adjacent points, and groups of leaves. Squared distances are summed for all points of
+a leaf at a time. The bound of a leaf, the squared distance of its box, is summed in the same order. Rounding is
+monotonic for differences, squares and sums of numbers ≥ 0. So a bound is never above a distance, a partial sum is a
+bound too, and every point left out is farther than the listed points, to the last bit.
 """
 
 from typing import Any
@@ -13,12 +18,34 @@ import numpy as np
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
-from gpuens.similarity.leaves import leaves_of
 
+LEAF = 40  # largest number of points in a leaf
+VECTOR = 8  # float64 numbers in a vector; leaves are padded to whole vectors
+GROUP = 64  # leaves in a group
 SPARE = 8  # number of candidates for an object in addition to the requested number of neighbours
 TREE_FROM = 50_000  # number of objects above which a k-d tree is used
 TREE_FEATURES = 64  # largest number of features for which a k-d tree is used
 ROWS_OF_A_THREAD = 4  # number of objects that a thread of the kernel compares with another object at once
+
+
+def leaves_of(points: np.ndarray) -> cpu.Leaves:
+    """Return the leaves of points (N, D), float64, by repeated splits at the median of the feature of largest range."""
+    n_points, n_features = points.shape
+    n_leaves = 1 << max(0, -(-n_points // LEAF) - 1).bit_length()
+    starts = np.arange(n_leaves + 1) * n_points // n_leaves
+    order = np.arange(n_points)
+    cpu.split_points(points, starts, order)
+    leaf_of = np.empty(n_points, dtype=np.int64)
+    leaf_of[order] = np.repeat(np.arange(n_leaves), np.diff(starts))
+    width = -(-int(np.diff(starts).max()) // VECTOR) * VECTOR
+    coordinates = np.full((n_leaves * n_features, width), np.inf)
+    # places without a leaf stay infinitely far from every point
+    boxes = np.full((2, -(-n_leaves // GROUP) * n_features, GROUP), np.inf)
+    lower, upper = boxes
+    cpu.fill_leaves(points, order, starts, coordinates, lower, upper)
+    hulls = lower.min(axis=1), np.where(np.isinf(upper), -np.inf, upper).max(axis=1)
+    by_feature = np.concatenate([of_groups.reshape(-1, n_features).T for of_groups in hulls])
+    return cpu.Leaves(order, starts, leaf_of, coordinates, np.concatenate(boxes), np.ascontiguousarray(by_feature))
 
 
 class TreeReferenceSets:

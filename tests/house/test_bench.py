@@ -93,9 +93,9 @@ def test_later_fits_of_both_versions_are_compared(tmp_path):
 
 
 @pytest.mark.bench
-def test_searches_alone_take_longer_than_none(tmp_path):
+def test_searches_of_average_linkage_are_timed(tmp_path):
     (row,) = rows_of("engines.py", tmp_path)["ensembles"].values()
-    assert all(row[search]["seconds"] > 0 for search in ("chosen", "tiles", "rows", "histograms"))
+    assert all(row[search] > 0 for search in ("chosen", "tiles", "rows"))
 
 
 @pytest.mark.bench

@@ -8,8 +8,7 @@ from conftest import random_labels
 import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.reduction import core_groups, find_rows
-from gpuens.reduction.core_groups import pack_rows
-from gpuens.reduction.words import distinct_rows, lexicographic, lexicographic_on_gpu
+from gpuens.reduction.core_groups import distinct_rows, lexicographic, lexicographic_on_gpu, pack_rows
 from gpuens.runtime.device import to_host
 
 FIRST, SEEN = (

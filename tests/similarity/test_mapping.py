@@ -52,7 +52,7 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     Many distances are equal.
     """
     points = features(kind, 500)
-    sizes("similarity.leaves", LEAF=4)
+    sizes("similarity.reference_sets", LEAF=4)
     # add the squares in the order of the features
     squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]
     np.fill_diagonal(squares, np.inf)

@@ -1,4 +1,4 @@
-// Nearest points by a k-d tree of two levels (gpuens/similarity/leaves.py).
+// Nearest points by a k-d tree of two levels (gpuens/similarity/reference_sets.py).
 #include "runtime/parallel.h"
 #include "similarity/nearest_list.h"
 #include "similarity/primitives.h"

@@ -69,7 +69,7 @@ void farthest_in_clusters(Codes<Matrix> codes, Vector<const i64> offsets, Matrix
 void refine(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> distances, Vector<const f64> inverse,
             Vector<const f64> weights, Matrix<f64> similar);
 
-// leaves.cpp. Points (N, D) in leaves (gpuens/similarity/leaves.py). Leaf l has places starts[l] ... starts[l + 1] - 1 of
+// leaves.cpp. Points (N, D) in leaves (reference_sets.py). Leaf l has places starts[l] ... starts[l + 1] - 1 of
 // the order, and one row of coordinates per feature, infinite beyond its points.
 struct Leaves {
     RECORD(Leaves,
