@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.distributed import by_chunks, features_in_chunks, on_workers, results
 from gpuens.generate.tasks import by_threads, threads_for
 from gpuens.generate.views import Draws, View
 from gpuens.kmeans import nested
@@ -206,6 +205,8 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
 
     Raise an error for parameters that are not possible for features in chunks.
     """
+    from gpuens.distributed import features_in_chunks
+
     X = features_in_chunks(X, names, client)
     if share(objects, int(X.shape[0]), "objects") == X.shape[0]:
         raise ValueError(
@@ -240,6 +241,8 @@ def _columns(
     """Yield the labels (n_objects,) of each task, computed on the device, by threads of this process or by workers."""
     if device != "cpu" or client is None:
         return _label(X, tasks, draws, algorithm, settings, device)
+    from gpuens.distributed import on_workers
+
     return on_workers(partial(_label_one, draws=draws, algorithm=algorithm, settings=settings), X, tasks, client)
 
 
@@ -309,6 +312,8 @@ def _label_chunks(
     X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
 ) -> Any:
     """Return the labels for features in chunks; one worker fits each k-means to objects drawn from all chunks."""
+    from gpuens.distributed import by_chunks, results
+
     exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2
     exact = exact or bool(results([(abs(X) < 2**24).all()], client, "features")[0])
     real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # the same dtype for all chunks

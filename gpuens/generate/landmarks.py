@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import __version__
-from gpuens.generate import landmark_cut, shares
 from gpuens.generate.kmeans import check_k_range
 from gpuens.generate.tasks import CutOfObjects, LandmarkTask, by_threads, threads_for
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
-from gpuens.kmeans.points import Points, rows_at_once
-from gpuens.kmeans.weighted import RESTARTS_ON
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
@@ -239,6 +236,8 @@ def _label_objects(
     X: Any, planned: LandmarkPlan, run: _Run, progress: bool | str, resume: Any, device: str, client: Any
 ) -> Any:
     """Return the labels (n_objects, n_clusterings) of features in memory."""
+    from gpuens.kmeans.points import Points
+
     n_objects, n_features = (int(n) for n in X.shape)
     of_labels, budget = run.dtype.itemsize * n_objects * run.n_clusterings, memory_budget(device)
     of_a_set = _bytes_of_set(n_objects, n_features, planned, device, **run.settings)
@@ -285,6 +284,8 @@ def _bytes_of_set(
     n_neighbors: int,
 ) -> int:
     """Return the bytes of memory that clusterings from one set of landmarks need, besides the labels that are kept."""
+    from gpuens.kmeans.points import rows_at_once
+
     rows = rows_at_once(n_objects, n_features)
     return (
         n_objects * (8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize))
@@ -301,11 +302,14 @@ def _bytes_of_set(
 
 def _bytes_of_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighbors: int) -> int:
     """Return the bytes of memory that k-means of the objects into up to ``high`` clusters needs, besides the graph."""
+    from gpuens.generate.shares import CHUNK, SUMS_BYTES
+    from gpuens.kmeans.weighted import RESTARTS_ON
+
     of_centers = 8 * high * n_landmarks  # bytes of the products with centers, and of the sums of shares
     # a GPU adds the shares of each neighbor in sums of their own, the CPU those of each chunk
     of_parts = n_neighbors * of_centers
     if device == "cpu":
-        of_parts = min(shares.SUMS_BYTES, -(-n_objects // shares.CHUNK) * of_centers)
+        of_parts = min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
     of_starts = min(high, n_landmarks) * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
     return of_starts + of_parts + 5 * of_centers
 
@@ -330,5 +334,7 @@ def _labels(
 
 
 def _labels_of(points: Any, task: LandmarkTask, dtype: Any, settings: dict[str, int]) -> Arrays:
-    columns = landmark_cut.clustered(points, landmark_cut.tied, task, dtype, **settings)
+    from gpuens.generate.landmark_cut import clustered, tied
+
+    columns = clustered(points, tied, task, dtype, **settings)
     return {"labels": namespace(points.device).stack(columns)}
