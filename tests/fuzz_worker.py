@@ -132,7 +132,7 @@ def check_labels(case, estimator, said, n_objects):
 
 
 def check_tree(estimator, n_objects):
-    if estimator.reduction_.others is not None:
+    if estimator.reduction_.unrepresented is not None:
         return
     children, distances = estimator.children_, estimator.distances_
     assert children.shape == (n_objects - 1, 2)
@@ -185,7 +185,9 @@ def verdict(case):
     if case["method"] in LINKAGE:
         check_tree(estimator, len(labels))
     repeats = not isinstance(case["parameters"].get("random_state", 0), dict)
-    sampled = estimator.reduction_.others is not None or str(case["parameters"].get("reduction")).startswith("sample")
+    sampled = estimator.reduction_.unrepresented is not None or str(case["parameters"].get("reduction")).startswith(
+        "sample"
+    )
     if repeats:
         again, _ = fitted(case, list(labels.T))
         assert (again.labels_ == estimator.labels_).all(), "the form of the labels matters"

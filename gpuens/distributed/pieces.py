@@ -38,8 +38,8 @@ class ChunkPieces(Rows):
     def objects_of_pieces(self) -> Sequence[int]:
         return self._objects
 
-    def each(self, function: Callable[..., Any], *args: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        return self.chunks.compute(self._tasks(function, args, own), _phase(function))
+    def each(self, function: Callable[..., Any], *args: Any, piece_args: Sequence[Any] | None = None) -> list[Any]:
+        return self.chunks.compute(self._tasks(function, args, piece_args), _phase(function))
 
     def sum(self, function: Callable[..., Summed], *args: Any) -> Summed:
         parts = self._tasks(function, args, None)

@@ -21,7 +21,12 @@ class ChunkedReduction(Reduction):
     chunks: Any
 
     def __init__(self, reduced: Reduction, chunks: Any, row_of_group: np.ndarray | None = None) -> None:
-        state = {"rows": reduced.rows, "others": reduced.others, "label_by": reduced.label_by, "chunks": chunks}
+        state = {
+            "rows": reduced.rows,
+            "unrepresented": reduced.unrepresented,
+            "label_by": reduced.label_by,
+            "chunks": chunks,
+        }
         if row_of_group is not None:
             state |= {"distinct": chunks.groups.ensemble, "row_of_distinct": row_of_group}
         self.__dict__.update(state)

@@ -125,8 +125,8 @@ def _as_readable(columns: np.ndarray) -> np.ndarray:
     if dtype.itemsize > 8:  # rounded to float64, some would be whole
         with np.errstate(invalid="ignore"):
             integers = columns.astype(np.int64)
-        other = np.where(columns == columns, checks.MISSING - 1, checks.MISSING)
-        return np.where(integers == columns, integers, other)
+        not_integer = np.where(columns == columns, checks.MISSING - 1, checks.MISSING)
+        return np.where(integers == columns, integers, not_integer)
     return columns.astype({"f": np.float64, "i": np.int64, "u": np.uint64}[dtype.kind])
 
 

@@ -58,8 +58,8 @@ class Features:
         if scaling.reason is not None and needed > budget:
             checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
             return self, "none"
-        what = f"scale={scale!r} for {self.name} of shape {tuple(X.shape)}"
-        checks.check_memory(needed, budget, what, "scale them first")
+        purpose = f"scale={scale!r} for {self.name} of shape {tuple(X.shape)}"
+        checks.check_memory(needed, budget, purpose, "scale them first")
         scaling.say()
         return type(self).of(scaling(X), kind_of(X), name=self.name), scaling.name
 

@@ -186,16 +186,16 @@ class Rows:
         n_used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
         return n_used
 
-    def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        """Return the list of ``function(piece, *given)`` for every piece (Rows); the results should be small.
+    def each(self, function: Callable[..., Any], *args: Any, piece_args: Sequence[Any] | None = None) -> list[Any]:
+        """Return the list of ``function(piece, *args)`` for every piece (Rows); the results should be small.
 
-        With ``own``, piece i is passed as ``function(piece, own[i], *given)``.
+        With ``piece_args``, the call for piece i is ``function(piece, piece_args[i], *args)``.
         """
-        return [function(self, *([] if own is None else own), *given)]
+        return [function(self, *([] if piece_args is None else piece_args), *args)]
 
-    def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
+    def sum(self, function: Callable[..., Summed], *args: Any) -> Summed:
         """Return the sum of the results of `each`, which are arrays of one shape."""
-        return function(self, *given)
+        return function(self, *args)
 
     @property
     def objects_of_pieces(self) -> Sequence[int]:
@@ -208,7 +208,7 @@ class Rows:
         starts = np.concatenate([[0], ends[:-1]])
         piece_objects = np.split(objects, np.searchsorted(objects, ends[:-1]))
         own_objects = [part - start for part, start in zip(piece_objects, starts, strict=True)]
-        return join_rows(self.each(_take_drawn, own=own_objects))
+        return join_rows(self.each(_take_drawn, piece_args=own_objects))
 
     def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
         """Draw at least n objects, and enough objects for ``n_clusters`` clusters; return their rows.

@@ -26,8 +26,8 @@ class Reduction:
         The representatives' label rows, in the cluster numbering of the full ensemble, with counts.
     row_of : array (n_objects,), int64
         The row of each object, on the device of the rows: its representative, or ``len(rows) + i`` for row i of
-        `others`.
-    others : Rows or None
+        `unrepresented`.
+    unrepresented : Rows or None
         Rows without a representative, labelled after the representatives.
     label_by : {"mean", "sum"}
         The similarity to a cluster's members that labels them.
@@ -43,7 +43,7 @@ class Reduction:
 
     rows: Rows
     row_of: Array
-    others: Rows | None = None
+    unrepresented: Rows | None = None
     label_by: str = "mean"
     distinct: Ensemble | None = None
     row_of_distinct: np.ndarray | None = None
@@ -61,7 +61,7 @@ class Reduction:
     @property
     def covers_all(self) -> bool:
         """Whether every object has a representative."""
-        return self.others is None
+        return self.unrepresented is None
 
     @property
     def n_representatives(self) -> int:
@@ -70,13 +70,13 @@ class Reduction:
     @property
     def n_rows(self) -> int:
         """The number of representatives plus the number of rows without a representative."""
-        return len(self.rows) + (0 if self.others is None else len(self.others))
+        return len(self.rows) + (0 if self.unrepresented is None else len(self.unrepresented))
 
     def groups(self) -> "Reduction":
         """Return the core groups of the objects: their distinct rows with counts, and the row of each object."""
         if self.distinct is None or self.row_of_distinct is None:
             return self
-        # `rows` and `others` together are the distinct rows, in another order
+        # `rows` and `unrepresented` together are the distinct rows, in another order
         row_of = np.argsort(self.row_of_distinct)[devices.to_host(self.row_of)]
         counts = np.bincount(row_of) if self.counts_of_distinct is None else self.counts_of_distinct
         return Reduction(Rows.of(self.distinct, counts, self.rows.device), row_of)
@@ -103,8 +103,8 @@ class Reduction:
     def _label_all_rows(self, labels: Any, rule: Rule | None) -> Array:
         """Return the label of each representative, and of each row without a representative."""
         labels = devices.native(labels)
-        if self.others is not None and rule is not None:
-            labels = np.concatenate([devices.to_host(labels), rule(self.others)])
+        if self.unrepresented is not None and rule is not None:
+            labels = np.concatenate([devices.to_host(labels), rule(self.unrepresented)])
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return labels
 
@@ -112,7 +112,7 @@ class Reduction:
         """Return the size of each cluster (k,), host, from the labels (n_rows,) of all rows."""
         counts = self.counts_of_distinct
         if counts is None:
-            counts = np.concatenate([rows.counts for rows in (self.rows, self.others) if rows is not None])
+            counts = np.concatenate([rows.counts for rows in (self.rows, self.unrepresented) if rows is not None])
             if not weighted and counts.sum() != len(self.row_of):  # a reduction whose rows do not count objects
                 counts = np.bincount(devices.to_host(self.row_of), minlength=self.n_rows)
         elif self.row_of_distinct is not None:
@@ -126,7 +126,7 @@ class Reduction:
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
         """Return the value of a function at the row of each object; the function is computed once per row."""
-        parts = [function(self.rows)] + ([] if self.others is None else [function(self.others)])
+        parts = [function(self.rows)] + ([] if self.unrepresented is None else [function(self.unrepresented)])
         return self.look_up(np.concatenate(parts))
 
     def look_up(self, values: Any) -> Array:

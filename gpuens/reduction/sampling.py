@@ -83,7 +83,7 @@ class Sample:
         return Reduction(
             groups.rows.take(sampled, counts[sampled]),
             xp.asarray(place)[groups.row_of],
-            others=groups.rows.take(unsampled) if len(unsampled) else None,
+            unrepresented=groups.rows.take(unsampled) if len(unsampled) else None,
             label_by=self.by,
             distinct=groups.ensemble,
             row_of_distinct=place,

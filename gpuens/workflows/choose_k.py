@@ -185,9 +185,8 @@ class _Comparison(ABC):
     data: Any  # features, an ensemble, or a dict of ensembles
     largest: int  # largest possible number of clusters
     suggests = True  # whether one ensemble suggests a number
-    resampling: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # parameters of the k-means clusterings of samples of the objects
+    # parameters of the k-means clusterings of samples of the objects
+    resampling: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings

@@ -18,8 +18,15 @@ HANGING_IN_C = re.compile(
     r"(of|that|those|which|what|whose|how|like|(the )?same|such|so that|in which|in place|for each|its?|others)\b", re.I
 )
 
-# rooms of gpuens whose names hold no pronoun and no participle
-ROOMS_OF_NOUNS = ("generate", "kmeans", "plotting", "report", "runtime")
+ROOMS = sorted(path.name for path in (ROOT / "gpuens").iterdir() if path.is_dir() and path.name != "__pycache__")
+# public names of the field
+PUBLIC = {
+    ("alignment.py", "chosen"),
+    ("annotators.py", "same"),
+    ("base.py", "other"),  # of __add__
+    ("meta_clustering.py", "others"),
+    ("runner.py", "done"),
+}
 PRONOUN = re.compile(
     "found|own|some|given|known|held|said|told|seen|taken|drawn|asked|wanted|chosen|made|got|gone|done|shown|written|"
     "sought|one|others?|it|its|theirs|them|whose|what|which|who|that|those|this_|none|same|such|whole|more|less|most|least|"
@@ -76,10 +83,10 @@ def test_comments_of_kernels_begin_with_a_subject(path):
     assert [comment for comment in first_words_in_c(path.read_text()) if HANGING_IN_C.match(comment)] == []
 
 
-@pytest.mark.parametrize("room", ROOMS_OF_NOUNS)
+@pytest.mark.parametrize("room", ROOMS)
 def test_names_are_nouns(room):
     texts = {path: path.read_text() for path in sorted((ROOT / "gpuens" / room).rglob("*.py"))}
-    names = {(path.name, name) for path, text in texts.items() for name in assigned_names(text)}
+    names = {(path.name, name) for path, text in texts.items() for name in assigned_names(text)} - PUBLIC
     assert [f"{file}: {name}" for file, name in sorted(names) if PRONOUN.fullmatch(name.strip("_"))] == []
 
 

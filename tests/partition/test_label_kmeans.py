@@ -98,8 +98,8 @@ class OnePiece(Rows):
     def objects_of_pieces(self):
         return [self.piece.n_objects]
 
-    def each(self, function, *given, own=None):
-        return self.piece.each(function, *given, own=own)
+    def each(self, function, *args, piece_args=None):
+        return self.piece.each(function, *args, piece_args=piece_args)
 
     def sum(self, function, *given):
         return self.piece.sum(function, *given)

@@ -204,9 +204,9 @@ class InPieces(Rows):
     def objects_of_pieces(self):
         return [part.n_objects for part in self.parts]
 
-    def each(self, function, *given, own=None):
-        own = [()] * 2 if own is None else [(one,) for one in own]
-        return [function(part, *mine, *given) for part, mine in zip(self.parts, own, strict=True)]
+    def each(self, function, *args, piece_args=None):
+        of_parts = [()] * 2 if piece_args is None else [(arg,) for arg in piece_args]
+        return [function(part, *of_part, *args) for part, of_part in zip(self.parts, of_parts, strict=True)]
 
     def sum(self, function, *given):
         return sum(self.each(function, *given))
