@@ -23,7 +23,7 @@ ROOMS = sorted(path.name for path in (ROOT / "gpuens").iterdir() if path.is_dir(
 PUBLIC = {
     ("alignment.py", "chosen"),
     ("annotators.py", "same"),
-    ("base.py", "other"),  # of __add__
+    ("base.py", "other"),  # the operand of __add__
     ("meta_clustering.py", "others"),
     ("runner.py", "done"),
 }
