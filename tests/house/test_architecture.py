@@ -358,3 +358,11 @@ def test_the_tests_leave_a_plugin_for_benchmarks_alone(tmp_path):
     ]
     assert collected[0].returncode == 0, collected[0].stderr
     assert "loaded" in collected[1].stderr
+
+
+def test_every_test_file_has_a_name_of_its_own():
+    """pytest imports test files by their names alone, and tests/native/check.py finds them by their names."""
+    names = [path.name for path in (ROOT.parent / "tests").rglob("test_*.py")]
+    assert [name for name in names if names.count(name) > 1] == []
+    code = "import runpy, sys; sys.argv = ['check.py']; runpy.run_path('tests/native/check.py')"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, check=True)

@@ -62,15 +62,15 @@ def file_of(name: str) -> str:
 
 # files of tests that call primitives on small data, in any way
 TESTS = [file_of(name) for name in (
-    "average_linkage", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "directions", "evidence",
-    "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
-    "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables", "threads",
+    "average", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "directions", "few_rows", "label_kmeans",
+    "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested", "objects", "observed", "pairs", "rock",
+    "coassociation", "single", "soft_correspondence", "text", "threads",
 )]  # fmt: skip
 
 # tests that together call all primitives, and all methods of the registry
 TESTS_OF_LEVELS = [file_of(name) for name in (
-    "average_linkage", "dendrogram", "evidence", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
-    "native_partition", "native_points", "observed_linkage", "pair_table", "weighted",
+    "average", "dendrogram", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median", "native_partition",
+    "native_points", "objects", "observed", "pair_table", "pairs", "weighted",
 )] + [f"{file_of(name)}::test_{test}" for name, test in (
     ("contingency", "entropies_of_intersections_counted_before_have_the_same_bits"),
     ("contingency", "one_clustering_against_all"),
