@@ -62,9 +62,9 @@ def file_of(name: str) -> str:
 
 # files of tests that call primitives on small data, in any way
 TESTS = [file_of(name) for name in (
-    "average", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "directions", "few_rows", "label_kmeans",
-    "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested", "objects", "observed", "pairs", "rock",
-    "coassociation", "single", "soft_correspondence", "text", "threads",
+    "average", "ca_tree", "coassociation", "contingency", "core_groups", "coupled", "dendrogram", "directions",
+    "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
+    "objects", "observed", "pairs", "rock", "single", "soft_correspondence", "text", "threads",
 )]  # fmt: skip
 
 # tests that together call all primitives, and all methods of the registry
