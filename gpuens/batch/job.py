@@ -79,7 +79,7 @@ class Job:
         return features | GraphSettings(**self.neighbors).files(self.input)
 
     def consensus(self, labels: str, output: str, beside: dict[str, str]) -> FileConsensus:
-        """Return the consensus that reads and writes local files; ``beside`` is as in `beside`."""
+        """Return the consensus of local files; ``beside`` gives their paths by field, as the method `beside` does."""
         local = self.neighbors | {name: path for name, path in beside.items() if name in self.neighbors}
         source = LabelSource(
             labels,

@@ -140,7 +140,7 @@ class GraphSettings(NamedTuple):
         path = labels if beside is None else beside
         if beside is not None:
             how = {}
-        groups = None if self.groups_column is None else self._groups(path, how)
+        groups = None if self.groups_column is None else self._read_groups(path, how)
         if self.coordinates is None:
             columns = io.read_columns(labels, columns=self.coordinates_columns, **how)
             return Places(np.column_stack([np.asarray(column) for column in columns.values()]), groups, None, None)
@@ -157,7 +157,7 @@ class GraphSettings(NamedTuple):
             )
         return Places(X, groups, ids, beside)
 
-    def _groups(self, path: str, how: Mapping[str, Any]) -> Any:
+    def _read_groups(self, path: str, how: Mapping[str, Any]) -> Any:
         """Read the group of each object (n_objects,)."""
         import numpy as np
 

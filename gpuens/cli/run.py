@@ -165,7 +165,7 @@ def _source(args: argparse.Namespace) -> LabelSource:
 
     args.labels, *more_labels = args.labels
     neighbors = neighbors_of(args, more_labels)
-    _share_names(args)
+    _apply_shared_names(args)
     for option in ("scheduler", "shared_names", "weight_column"):
         if more_labels and getattr(args, option):
             raise ValueError(
@@ -320,17 +320,19 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
     order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
     shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
     head = ["agreement", "all", *(classes[c] for c in order)]
-    lines = [[str(name), *map(_share, row)] for name, row in zip(agreement.annotators, shares.tolist(), strict=True)]
+    lines = [
+        [str(name), *map(_text_of_share, row)] for name, row in zip(agreement.annotators, shares.tolist(), strict=True)
+    ]
     print(aligned([head, *lines[:MOST_ANNOTATORS]]))
     if len(lines) > MOST_ANNOTATORS:
         print(f"… and {len(lines) - MOST_ANNOTATORS} more")
 
 
-def _share(value: float) -> str:
+def _text_of_share(value: float) -> str:
     return "-" if value != value else f"{value:.2f}"
 
 
-def _share_names(args: argparse.Namespace) -> None:
+def _apply_shared_names(args: argparse.Namespace) -> None:
     """Turn the option --shared-names into the method and its option; raise an error for other methods."""
     if not args.shared_names:
         return

@@ -241,8 +241,8 @@ def _is_matrix(to: Any) -> bool:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-class _Parts(Protocol):
-    """The parts of the reference, and what the clusters of the clusterings share with them."""
+class _Division(Protocol):
+    """The objects in parts: the clusters of the reference, and the common objects of the parts with other clusters."""
 
     shared: list[np.ndarray]  # for each clustering, the objects common to its clusters and those of the reference
 
@@ -262,7 +262,7 @@ class _Parts(Protocol):
 class _Naming:
     """The names found so far, the family of each, and the assignment of names to the clusters of a clustering."""
 
-    def __init__(self, names: Sequence[str], parts: _Parts) -> None:
+    def __init__(self, names: Sequence[str], parts: _Division) -> None:
         self.names, self.families = list(names), list(range(len(names)))
         self.parts, self._members = parts, {p: [p] for p in self.families}
         self._unmatched: int | None = None  # the family of clusters without a common object with the reference

@@ -15,7 +15,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-DENSE_SHARES = 2**22  # shares of rows that are dense at a time
+DENSE_SHARES = 2**22  # largest number of entries of a dense block (rows, N_c) of shares
 DENSE_BYTES = 512_000_000  # largest dense N_c × N_c array with layout="auto"
 
 

@@ -187,7 +187,7 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(cls, n: np.ndarray, squares: np.ndarray, spread: np.ndarray) -> "_Parts":
-        """Return the mean and the two sums of squares of A for each of several tables.
+        """Return the parts of a clustering's matrix A, for each of several contingency tables.
 
         ``n`` is the number of objects, ``squares`` Σ s² over the sizes s of the clusters, ``spread`` Σ s (s - mean)².
         """
@@ -199,6 +199,6 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of_clusterings(cls, sizes: list[np.ndarray]) -> "_Parts":
-        """Return the mean and the two sums of squares of A for each of several clusterings, from its cluster sizes."""
+        """Return the parts of the matrix A of each clustering, from the sizes of its clusters."""
         squares = np.array([sum_of_squares(s) for s in sizes], dtype=np.float64)
         return cls.of(np.array([s.sum() for s in sizes]), squares, np.array(list(map(_spread, sizes))))

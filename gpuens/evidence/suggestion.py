@@ -49,7 +49,7 @@ LEAST_EIGENVALUE = 0.5  # smallest eigenvalue of a dimension that the clustering
 FLOOR = 0.03  # number that is added to the support, so that a support of 0 does not exclude a number
 LARGE_SHARE = 0.6  # share of the objects above which a cluster is large
 CLOSE_SCORES = 0.28  # scores that differ by less are close: the support differs by a factor of 1.75
-MOST_NAMED = 3  # number of close numbers that a doubt names
+MOST_NAMED = 3  # most other numbers of clusters that the text of a doubt lists
 MOST_CUTS = 6  # number of transfer cuts after which a lopsided number is suggested nevertheless
 
 
@@ -158,7 +158,7 @@ class Suggestion:
             return first if self._between_quartiles(np.array([first])).any() else None
         return first
 
-    def _clear(self, k: int) -> bool:
+    def _decides_clearly(self, k: int) -> bool:
         """Return whether a clear spectrum decides for k clusters."""
         return k == self._decided and self.spectrum.clear
 
@@ -175,7 +175,7 @@ class Suggestion:
     def close(self, among: Any = None) -> list[int]:
         """Return the numbers that suit about as well as the suggested one; none if a clear spectrum decides."""
         best = self.best(among)
-        if not best or self._clear(best[0]):
+        if not best or self._decides_clearly(best[0]):
             return []
         values = self.score - self.nearness if best[0] == self._decided else self.score
         score_of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
@@ -192,7 +192,7 @@ class Suggestion:
             return None
         if not self._shares_groups(best):
             return "the clusterings share no clear groups"
-        if self.agreed or self._clear(best[0]):
+        if self.agreed or self._decides_clearly(best[0]):
             return None
         low, high = int(self.sizes.min()), int(self.sizes.max())
         numbers = f"the clusterings have {low} to {high} clusters" if low < high else f"they have {low} clusters"
@@ -226,7 +226,7 @@ class Suggestion:
         return f"the best balance of the groups that the clusterings share and their own {own_numbers}{contrast}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict of JSON values: the number, its reason and its doubt, and the clusterings' own numbers."""
+        """Return JSON values: the suggested number of clusters, why, its doubt, and the numbers of the clusterings."""
         base = {"effective": self.effective, "own_numbers": self.sizes.tolist()}
         return {"n_clusters": self.n_clusters, "reason": self.reason(), "doubt": self.doubt(), **base}
 

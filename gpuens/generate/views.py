@@ -66,7 +66,7 @@ class View(NamedTuple):
         ``picks`` are positions among the drawn objects, or a slice of these positions.
         """
         rows = picks if self.rows is None else self.rows[picks]
-        return self._as_drawn(self.X[rows if isinstance(rows, slice) else self._beside_X(rows)])
+        return self._as_drawn(self.X[rows if isinstance(rows, slice) else self._to_device_of_X(rows)])
 
     def between(self, start: int, stop: int) -> Any:
         """Return the points of the objects ``start`` … ``stop`` - 1, whether they are drawn or not."""
@@ -74,9 +74,11 @@ class View(NamedTuple):
 
     def _as_drawn(self, points: Any) -> Any:
         if self.columns is not None:  # points[:, columns] of an array is not C-contiguous and would be copied again
-            columns = self._beside_X(self.columns)
+            columns = self._to_device_of_X(self.columns)
             points = points.take(columns, axis=1) if isinstance(points, np.ndarray) else points[:, columns]
-        return points if self.directions is None else points @ self._beside_X(self.directions.astype(points.dtype))
+        return (
+            points if self.directions is None else points @ self._to_device_of_X(self.directions.astype(points.dtype))
+        )
 
-    def _beside_X(self, values: np.ndarray) -> Any:
+    def _to_device_of_X(self, values: np.ndarray) -> Any:
         return devices.move(values, devices.kind_of(self.X))

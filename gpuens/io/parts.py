@@ -32,7 +32,7 @@ def new_part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
     """Make a part in a folder; yield the open file and its path; at the end, remove the part unless it was renamed."""
     _remove_leftovers(folder)
     while True:
-        beside = os.path.join(folder, f"{_beginning()}{secrets.token_hex(8)}.part")
+        beside = os.path.join(folder, f"{_prefix_of_parts()}{secrets.token_hex(8)}.part")
         with ExitStack() as stack:
             stack.callback(Path(beside).unlink, missing_ok=True)
             # the caller closes the file to rename it; otherwise `_discard` closes it
@@ -66,7 +66,7 @@ def _remove_leftovers(folder: str) -> None:
                 continue
             with suppress(OSError):
                 untouched = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                if untouched < UNTOUCHED_SECONDS and not entry.name.startswith(_beginning()):
+                if untouched < UNTOUCHED_SECONDS and not entry.name.startswith(_prefix_of_parts()):
                     continue
                 with open(entry.path, "r+b") as file:
                     if _lock(file.fileno(), wait=False):
@@ -75,7 +75,7 @@ def _remove_leftovers(folder: str) -> None:
                         os.unlink(entry.path)
 
 
-def _beginning() -> str:
+def _prefix_of_parts() -> str:
     """Return the beginning of the names of the parts of this system."""
     return f".gpuens-{hashlib.sha256(system_name().encode()).hexdigest()[:12]}-"
 

@@ -313,7 +313,7 @@ def _read_labels(path: Path_, options: LabelOptions, lacking: Sequence[str] = ()
         options = options._replace(sep=None, header=None, no_missing=None)
     opened, options = _open_labels(path, suffix, options)
     options, lacks = _options_of_columns(source, options, opened.names, lacking)
-    is_table = options.columns is None and not opened.form  # whether the columns may also be no clusterings
+    is_table = options.columns is None and not opened.form  # whether some columns may be no clusterings
     if is_table:
         columns, exclude = _choose_among_results(path, suffix, opened, options.exclude, results=results)
         options = options._replace(columns=columns, exclude=exclude)

@@ -32,7 +32,7 @@ def check_writable(path: Path_, name: str = "path") -> None:
     except (FileNotFoundError, NotADirectoryError):
         mode = None
     except (OSError, ValueError) as error:  # the name of the file is too long or invalid
-        raise _unwritable(path, error, name) from error
+        raise _error_for_unwritable(path, error, name) from error
     folder = os.path.dirname(os.path.realpath(path))
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{name} {path!r} is a directory; name a file in it.")
@@ -64,14 +64,14 @@ def check_folder(path: Path_, name: str = "path") -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error, name) from error
+        raise _error_for_unwritable(path, error, name) from error
     if not os.path.isdir(path):
         raise NotADirectoryError(f"{name} {path!r} must be a folder, but is a file; move it away.")
     if not os.access(path, os.W_OK):
         raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
 
 
-def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
+def _error_for_unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
     """Return the error to raise for a path that cannot be written, with the reason and advice."""
     reason = getattr(error, "strerror", None) or checks.gist(error)
     too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
@@ -89,7 +89,7 @@ def refusing(path: Path_) -> Iterator[None]:
     except ConnectionError:  # this error concerns the source of the data, not the file that is written
         raise
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _error_for_unwritable(path, error) from error
 
 
 def refuse_other_folder(path: str | os.PathLike[str]) -> None:

@@ -46,7 +46,7 @@ def descend_on_gpu(
     centers: Any, enough: Any, sums_of: Callable[[Any], tuple[Any, Any, Any]], refilled: Callable[..., None],
     max_iter: int = MOST_ITERATIONS, origin: Any = None, *, device: str,
 ) -> tuple[Any, bool]:  # fmt: skip
-    """Run `descend`, with one wait of the host for an iteration; return the centers, and whether all labels are theirs.
+    """Run `descend`, with one host wait per iteration; return the centers, and whether the last pass changed no label.
 
     ``sums_of(centers)`` labels the points, and returns the sums and weights that `descend` needs, and the number of
     labels that changed, all on the device. ``refilled(centers, total, weight, empty)`` calls `refill`. ``origin`` (d,)

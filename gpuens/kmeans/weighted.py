@@ -51,7 +51,7 @@ def restarts(
     counts, turned = xp.asarray(counts), xp.ascontiguousarray(points.T)
     first_centers = plus_plus(turned, counts.astype(np.float64), first, uniform, device=device)
     del turned
-    labels, centers = (best_of_starts if device == "cpu" else _best_on_gpu)(
+    labels, centers = (best_of_starts if device == "cpu" else _best_of_starts_on_gpu)(
         points, counts, first_centers, enough, device
     )
     return labels, centers + mean
@@ -66,7 +66,7 @@ def best_of_starts(
     return labels, centers
 
 
-def _best_on_gpu(points: Any, counts: Any, first_centers: Any, enough: float, device: str) -> tuple[Any, Any]:
+def _best_of_starts_on_gpu(points: Any, counts: Any, first_centers: Any, enough: float, device: str) -> tuple[Any, Any]:
     xp, n, (n_starts, k) = devices.namespace(device), len(points), first_centers.shape
 
     def best_of(group: slice) -> tuple[float, Any, Any]:

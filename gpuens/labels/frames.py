@@ -94,6 +94,6 @@ def _as_array(series: Any) -> Any:
         return pd.arrays.IntegerArray(series.fill_null(0).to_numpy(), series.is_null().to_numpy())
     if series.dtype == narwhals.Categorical and series.implementation.is_pyarrow():
         return series.to_native().to_pandas().array  # to_numpy gives a missing value any of the categories
-    if series.dtype.is_decimal():  # in DuckDB, 1.5 is one
+    if series.dtype.is_decimal():  # DuckDB reads the literal 1.5 as a decimal
         series = series.cast(narwhals.Float64)
     return series.to_numpy()

@@ -103,7 +103,7 @@ def index_of(values: Any) -> Any:
 def index_of_all(values: Sequence[Any]) -> Any:
     """Return the index that sets the order of `in_one_order`, None if no value has an index."""
     indexes = [index_of(value) for value in values]
-    first = _first(indexes)
+    first = _index_that_sets_order(indexes)
     return None if first is None else indexes[first]
 
 
@@ -118,7 +118,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any], instead: str = REI
         If values name different objects; if their orders differ and one of them has no names, or has a name twice.
     """
     indexes = [index_of(value) for value in values]
-    first = _first(indexes)
+    first = _index_that_sets_order(indexes)
     if first is None:
         return list(values)
     of_each = zip(indexes, names, strict=True)
@@ -137,7 +137,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any], instead: str = REI
     ]
 
 
-def _first(indexes: list[Any]) -> int | None:
+def _index_that_sets_order(indexes: list[Any]) -> int | None:
     """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
     indexed = [m for m, index in enumerate(indexes) if index is not None]
     named = next((m for m in indexed if not counts_from_0(indexes[m])), None)

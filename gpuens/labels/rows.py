@@ -272,7 +272,7 @@ class Choosing(Rule, Protocol):
 
 @dataclass(frozen=True)
 class Numbered:
-    """A rule whose labels have new numbers; labels that no row had are not used."""
+    """A rule with renumbered labels 0, 1, 2, …; a label that the rule gave to no row gets no number."""
 
     rule: Rule
     number: np.ndarray  # the new number of each label of the rule

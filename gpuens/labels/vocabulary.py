@@ -88,7 +88,7 @@ def name_codes(names: np.ndarray, codes: Any, kind: str) -> Any:
 
     Texts are in host memory, and numbers in the memory ``kind``.
     """
-    dtype = names.dtype if names.dtype == np.int64 else object  # object also for numbers above the largest int64
+    dtype = names.dtype if names.dtype == np.int64 else object  # dtype object for texts and for numbers ≥ 2⁶³
     named = np.array([*names.tolist(), nameless(names)], dtype=dtype)[devices.to_host(codes)]
     return devices.give_back(named, kind) if dtype == np.int64 else named
 

@@ -28,7 +28,7 @@ from gpuens.runtime import device as devices
 
 # smallest number of objects for a warning, because fewer objects can have clusters of single objects by chance
 SMALLEST_N_OBJECTS = 150
-SMALLEST_MEAN_SIZE = 20  # smallest number of objects per cluster for a warning, for the same reason
+SMALLEST_MEAN_SIZE = 20  # smallest mean size of a cluster for a warning; smaller ones may be single objects by chance
 DOMINANT_SHARE = 0.9  # a cluster holds nearly all objects if its share of the objects is at least this value
 # smallest ratio, for a warning, of the largest cluster to the median of the largest clusters of the base clusterings
 SIZE_RATIO = 2.0

@@ -25,7 +25,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 
 SAMPLE = 20_000  # number of objects that give the classes, if there are more and no regions
-KEPT_BYTES = 2**29  # largest size of the shares of all objects that are kept instead of computed twice
+KEPT_BYTES = 2**29  # shares of all objects of at most this size are kept; larger ones are computed twice
 ROWS_AT_ONCE = 2**14  # rows of a product
 COHERENT = 0.25  # smallest coherence of a class that may be lost; a line of cells with 6 neighbours has .33
 THIN = 0.1  # largest share of the objects of a thin class that have all neighbours in it; noise is thin, not coherent
@@ -125,7 +125,7 @@ def _classes_of_objects(
 
 
 def groups_with_labels(groups: Reduction, labels: np.ndarray, k: int) -> tuple[Reduction, np.ndarray]:
-    """Return the distinct pairs of a label row and a consensus label (N,) as a reduction, and the pairs' labels."""
+    """Return a reduction to the distinct pairs (label row, label in ``labels`` (N,)), and the label of each pair."""
     row_of = devices.to_host(groups.row_of)
     pairs, pair_of, counts = np.unique(row_of * k + labels, return_inverse=True, return_counts=True)
     rows = groups.rows.take(pairs // k, counts)

@@ -61,7 +61,7 @@ def walked_blocks(rows: Rows, graph: Graph, steps: int) -> Iterator[tuple[int, n
     """Yield the shares of a few clusterings at a time: their first cluster, and a block (N, C'), uint16, host."""
     edges = [rows.xp.asarray(array) for array in (graph.starts, graph.heads, graph.weights.astype(np.float32))]
     for first, last in pairwise(_groups(np.diff(rows.offsets), _columns_at_once(rows))):
-        yield int(rows.offsets[first]), _block(rows, edges, steps, first, last)
+        yield int(rows.offsets[first]), _shares_of_block(rows, edges, steps, first, last)
 
 
 def _columns_at_once(rows: Rows) -> int:
@@ -81,7 +81,7 @@ def _groups(sizes: np.ndarray, columns_at_once: int) -> list[int]:
     return [*ends, len(sizes)]
 
 
-def _block(rows: Rows, edges: list[Any], steps: int, first: int, last: int) -> np.ndarray:
+def _shares_of_block(rows: Rows, edges: list[Any], steps: int, first: int, last: int) -> np.ndarray:
     """Return the shares (N, C') of the clusters of clusterings first … last - 1, uint16, host."""
     xp, sizes = rows.xp, np.diff(rows.offsets)[first:last]
     shares, gaps = shares_at_start(rows, first, last)

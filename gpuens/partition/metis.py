@@ -367,7 +367,7 @@ def _scale_edges(edges: np.ndarray, integer: Any) -> np.ndarray:
 
 # --- the call ---------------------------------------------------------------------------------------------------------
 
-_one_call = Lock()
+_call_lock = Lock()
 
 
 def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> Any:
@@ -379,9 +379,9 @@ def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> 
     long jump and leaves the signal blocked; here the signal is unblocked and raised again.
     """
     if os.name != "posix":
-        with _one_call:
+        with _call_lock:
             return part_graph(*graph, **options)
-    with _one_call, _without_stderr() if gil_enabled() else nullcontext():
+    with _call_lock, _without_stderr() if gil_enabled() else nullcontext():
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             return part_graph(*graph, **options)

@@ -187,7 +187,7 @@ class _EMRun:
 def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
     """Return the posterior probabilities (G, K) of K components for each row, host."""
     shares = np.empty((len(rows), len(const)))
-    for piece in _slices(rows, len(const)):
+    for piece in _row_slices(rows, len(const)):
         posteriors_of_piece, _ = _compute_posteriors(rows.take(piece), table, const, 52)
         shares[piece] = devices.to_host(posteriors_of_piece) * 2.0**-52
     return shares
@@ -197,7 +197,7 @@ def _rows_at_once(rows: Rows, k: int) -> int:
     return max(1024, min(AT_ONCE, devices.scratch(rows.device) // 32) // k)
 
 
-def _slices(rows: Rows, k: int) -> list[slice]:
+def _row_slices(rows: Rows, k: int) -> list[slice]:
     step = _rows_at_once(rows, k)
     return [slice(start, start + step) for start in range(0, len(rows), step)]
 
@@ -210,7 +210,7 @@ def _compute_posteriors(rows: Rows, table: np.ndarray, const: np.ndarray, places
 def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
     """Return the sums of posteriors over each cluster (N_c, K) and over all objects (K,), and log2 L, in units."""
     total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
-    for piece in _slices(rows, len(const)):
+    for piece in _row_slices(rows, len(const)):
         part = rows.take(piece)
         counts = rows.xp.asarray(part.counts)
         shares, bits = _compute_posteriors(part, table, const, places)

@@ -209,7 +209,7 @@ def _embedding_table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     dense = all_at_once(rows.n_clusters, n_dimensions, _in_memory(rows))
     if rows.here:  # shares are computed once for all products
-        share = _shares(rows, cluster_weights)
+        share = _weight_per_degree(rows, cluster_weights)
         is_small = rows.of_labels and rows.n_rows <= FEW_ROWS and not dense
         if is_small and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
@@ -244,18 +244,18 @@ def _check_point_memory(rows: Rows, n_dimensions: int, n_init: int) -> None:
     )
 
 
-def _shares(rows: Rows, cluster_weights: np.ndarray) -> Any:
+def _weight_per_degree(rows: Rows, cluster_weights: np.ndarray) -> Any:
     """Return n_g / (D_X)_g of each row (G,), on the device."""
     degree = rows.row_sums(cluster_weights)
     return rows.xp.asarray(rows.counts) / degree
 
 
 def _gram(rows: Rows, cluster_weights: np.ndarray) -> np.ndarray:
-    return devices.to_host(dense_intersections(rows, _shares(rows, cluster_weights)))
+    return devices.to_host(dense_intersections(rows, _weight_per_degree(rows, cluster_weights)))
 
 
 def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return _gram_product(rows, _shares(rows, cluster_weights), v)
+    return _gram_product(rows, _weight_per_degree(rows, cluster_weights), v)
 
 
 def _most_intersections(rows: Rows) -> int:

@@ -83,7 +83,7 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
             )
     ax = axes(ax, (6.4, 4.2))
     ax.axvspan(lower, upper, color=SHADE, alpha=0.12, linewidth=0)
-    colors = _sequence(len(several)) if len(several) > 1 else [INK]
+    colors = _colors_of_sequence(len(several)) if len(several) > 1 else [INK]
     for (k, distribution), color in zip(several.items(), colors, strict=True):
         if k is not None and k == suggested:
             _draw_steps(ax, distribution, MARK, label=f"{k} clusters, suggested", linewidth=2.2, zorder=3)
@@ -365,7 +365,7 @@ def _draw_steps(ax: Any, pairs: "Pairs", color: Any, **how: Any) -> None:
     ax.step(x, np.concatenate([[0.0], reached, [1.0]]), where="post", color=color, **{"linewidth": 1.4, **how})
 
 
-def _sequence(n: int) -> Any:
+def _colors_of_sequence(n: int) -> Any:
     from matplotlib import colormaps
 
     return colormaps[SEQUENCE](np.linspace(0.0, 0.9, n))

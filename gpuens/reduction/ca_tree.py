@@ -222,7 +222,7 @@ class NodesOfTree(Reduction):
 
 
 def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
-    """Return the CA-tree of rows: O(G M) for its shape, and (n_des + k)² M for the radius of a node."""
+    """Return the CA-tree of rows in a time of O(G M), and O((n_des + k)² M) for the radius of each node."""
     xp, device, groups = labels.xp, labels.device, core_groups(labels)
     n_clusters = np.diff(labels.offsets)
     clusterings = np.argsort({"given": 0, "coarse": 1, "fine": -1}[order] * n_clusters, kind="stable")

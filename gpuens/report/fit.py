@@ -81,7 +81,7 @@ def render_fit(
         pictures = pictures_of_evidence(evidence)
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
-    paragraphs = [*_answer(estimator, counts, evidence, facts, ids), *_stories(found_modes)]
+    paragraphs = [*_answer(estimator, counts, evidence, facts, ids), *_sentences_about_modes(found_modes)]
     if joins:
         paragraphs.insert(1, _domains(estimator, joins))
     if coordinates is not None or shape is not None:
@@ -266,7 +266,7 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
-def _stories(found_modes: Modes | None) -> Iterator[str]:
+def _sentences_about_modes(found_modes: Modes | None) -> Iterator[str]:
     """Yield a sentence about few modes; many are usual for clusterings that differ in their numbers of clusters."""
     if found_modes is not None and len(found_modes.modes) <= MOST_TOLD_MODES:
         yield f"{found_modes.story} The consensus mixes them; the section on the base clusterings tells them apart."

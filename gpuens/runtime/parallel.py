@@ -50,7 +50,7 @@ class _OneBlasThread:
     def enter(self) -> None:
         with self.lock:
             libraries = _libraries(len(sys.modules))
-            if libraries is not self.libraries:  # else there is no library that the last limit has not reached
+            if libraries is not self.libraries:  # if not equal, BLAS was loaded after the last limit
                 self.limits.enter_context(libraries.limit(limits=1, user_api="blas"))
                 self.libraries = libraries
             self.n_blocks += 1

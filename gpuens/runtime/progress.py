@@ -157,7 +157,7 @@ class _Work:
         return f"{self.subject}, {self.done / self.total:.0%}" if self.total and self.done else self.subject
 
 
-class _Teller:
+class _ProgressThread:
     """A thread that names on stderr work of more than `SLOW_SECONDS`: once, and in a log every `AGAIN_SECONDS`."""
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class _Teller:
                 print(f"gpuens: {line} …", file=sys.stderr, flush=True)
 
 
-_teller: _Teller | None = None  # set by the command line only; the library prints no lines
+_teller: _ProgressThread | None = None  # set by the command line only; the library prints no lines
 
 
 @contextlib.contextmanager
@@ -208,7 +208,7 @@ def telling() -> Iterator[None]:
     """Name on stderr the slow work of this block that shows no bar, unless GPUENS_PROGRESS=0."""
     global _teller
     before = _teller
-    _teller = None if _setting() == "0" else _Teller()
+    _teller = None if _setting() == "0" else _ProgressThread()
     try:
         yield
     finally:

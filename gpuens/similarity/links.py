@@ -28,7 +28,7 @@ UPDATES = 4  # number of updates of SimRank; the authors count the start as a fu
 
 
 class ClusterGraph(Full):
-    """A full S from a graph of clusters, W / M, so that two objects have the mean W of all M² pairs of their clusters.
+    """A full matrix S = W / M: two objects are as similar as the mean of W over all M² pairs of their clusters.
 
     The similarity of two clusters is their entry of W (N_c, N_c), instead of a mean over pairs of objects.
     """

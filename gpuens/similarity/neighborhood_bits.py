@@ -10,7 +10,7 @@ from gpuens.runtime.native import cpu
 from gpuens.similarity.blocks import OnDevice
 
 WORD = 64  # bits in a word
-COMPARED = 128  # number of words that are compared in the time that counting the neighbours of one word by label takes
+COMPARED = 128  # words compared in the time in which the neighbours of one word are counted by label
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _(
     is_near = ((bits[:, word] >> bit.astype(np.uint64)) & np.uint64(1)).astype(bool)
     common -= is_near & xp.asarray(has_near_twin[rows])[:, None]
     common -= is_near & xp.asarray(has_near_twin[cols])
-    # a pair of an object with itself was subtracted twice above, but is one object
+    # if both objects are the same one, it was subtracted twice above, but must be subtracted once
     single = xp.asarray((has_near_twin & (counts == 1))[rows])
     common += (xp.asarray(rows)[:, None] == xp.asarray(cols)) & single[:, None]
 

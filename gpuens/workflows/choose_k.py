@@ -205,7 +205,7 @@ class _Comparison(ABC):
         """Return the choice among the numbers; complete their criteria before."""
 
     def suggest(self, largest: int) -> Suggestion:
-        """Return the suggestion by one ensemble, which compares at least the numbers up to ``largest``."""
+        """Return the suggestion of one ensemble; it compares at least the numbers of clusters up to ``largest``."""
         raise NotImplementedError
 
     def digest(self) -> str:

@@ -153,7 +153,8 @@ class KernelIndex:
         self._compared = xp.zeros(1, dtype=np.uint64)
         kernels.launch(
             "mark_present", kernels.blocks(self.tiles.size // cpu.TILE_ROWS, 128), 128,
-            (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
+            (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]),
+            device=device, **self._template_types,
         )  # fmt: skip
 
     @property
@@ -161,7 +162,7 @@ class KernelIndex:
         return int(self._compared[0])
 
     @property
-    def _types(self) -> dict[str, Any]:
+    def _template_types(self) -> dict[str, Any]:
         weight = kernels.c_name(self.cluster_weights.dtype)
         return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": weight, "PLANES": str(self.sum_bits)}
 
@@ -182,7 +183,7 @@ class KernelIndex:
              _component_of_parts(component[self.order], cpu.TILE_ROWS),
              self.order, np.float64(to_score), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(room),
              xp.empty(n_blocks * reach, dtype=np.uint32), *lists, self._compared),
-            device=self.device, shared=WARPS_PER_BLOCK * room * of_word, **self._types,
+            device=self.device, shared=WARPS_PER_BLOCK * room * of_word, **self._template_types,
         )  # fmt: skip
 
 

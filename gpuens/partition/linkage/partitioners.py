@@ -79,7 +79,7 @@ class Linkage(Partitioner):
 
     @property
     def _size_unit(self) -> int:
-        """The unit of a size that is a whole number; fractions are refused beside such a size."""
+        """The unit of the weights if it is an integer, else 1; a fractional unit excludes an integer ``min_size``."""
         return integer_unit(self._unit) or 1
 
     def most_clusters(self, n_objects: int) -> int:

@@ -256,7 +256,7 @@ class Rounds:
         self.scorer.search(task, self.regions, self.device)
 
     def _launch_rounds(self, n_rounds: int) -> None:
-        """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
+        """Launch rounds; repeat recorded launches while at least half of the regions of the recording are left."""
         if self.counts[Count.ACTIVE] < self.most / 2:
             self.launched.clear()
         for _ in range(n_rounds):

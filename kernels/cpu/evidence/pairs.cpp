@@ -12,7 +12,7 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 ROWS = 512;      // compared with a block of 64 rows before the pairs of these rows are counted
+constexpr i64 ROWS = 512;      // rows that are compared with a block of 64 rows before their pairs are counted
 constexpr i64 TURNS = 4;       // histograms in turn, so that no addition waits for the one before to the same bin
 constexpr i64 DRAWN = 32'768;  // pairs whose bins a cache holds while one clustering is compared
 constexpr f64 LABEL_NS = 1.5, DRAWN_NS = 1.5;

@@ -20,7 +20,7 @@ std::optional<Grown<i64>> distinct_rows(Matrix<const u64> words, Vector<i64> row
 // The order (N,) of columns of words, and whether there each differs from the one before (N,).
 void lexicographic(Matrix<const u64> words, Vector<i64> order, Vector<bool> first);
 
-// products.cpp. codes (M, G) and offsets (M + 1,) of B.
+// products.cpp. codes (M, G) and offsets (M + 1,) define the incidence matrix B (G, N_c) of rows and clusters.
 void row_sums(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const f64> values, Vector<f64> sums);
 void row_lookups(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f64> sums);
 void unit_points(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f32> points);

@@ -120,7 +120,7 @@ struct Sorter {
         std::copy(order + start, order + stop, other + start);
     }
 
-    // Sort few rows by their words from one on.
+    // Sort few rows by insertion: compare them by word number `word`, then by the words after it.
     void by_insertion(i64 word, i64* order, i64 n) {
         for (i64 i = 1; i < n; ++i) {
             i64 row = order[i], j = i;

@@ -12,7 +12,7 @@ namespace gpuens {
 // belong to the initial regions. All bounds are in units.
 class PairSums {
 public:
-    // Sums in the memory of 16-bit units.
+    // A float32 sum, stored in the memory of two 16-bit entries of `units`.
     typedef f32 Wide __attribute__((may_alias));
 
     // size (n,): numbers of objects of the initial regions.

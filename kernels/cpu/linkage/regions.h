@@ -94,7 +94,7 @@ private:
 template <typename Weight>
 struct Diagonal {
     RECORD(Diagonal,
-           (Vector<const Weight>, weights),  // (N_c,), ones if whole numbers
+           (Vector<const Weight>, weights),  // (N_c,): all 1 if Weight is an integer
            (Vector<const f32>, bounding),    // (N_c,)
            (f64, unit),
            (i64, n_clusterings));

@@ -12,7 +12,7 @@ namespace {
 constexpr f64 LOWERED = 1.0 - 1e-9;  // factor that keeps a rounded limit at or below the scores that tie with it
 constexpr f64 QUERY_NS = 20'000;
 
-// First small region of each tile, so that a tile has at most so many rows, and the end.
+// The first small region of each tile, and the end; a tile of several regions has at most `most_rows` rows.
 std::vector<i64> first_regions(const std::vector<i64>& ends, i64 most_rows) {
     std::vector<i64> bounds{0};
     i64 begin = 0;
@@ -237,8 +237,8 @@ private:
         return total;
     }
 
-    // Raise the limits to the similarity that as many regions as the list holds surely have; return whether they have
-    // risen.
+    // Raise `kth_best` to the similarity that K regions surely reach, where K is the length of the list; return whether
+    // it has risen.
     bool prove() {
         f64 rounding = (f64)(by.n_clusterings + 2);  // largest excess of a score, in units
         f64 proven = ((f64)best.last() - rounding) / ((f64)by.n_clusterings * scale) * LOWERED;

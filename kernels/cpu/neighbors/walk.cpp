@@ -9,7 +9,7 @@ namespace gpuens {
 namespace {
 
 constexpr f64 SHARE_NS = 0.15;  // a share of one neighbour; its row is often not in the cache
-constexpr i64 AHEAD = 12;       // edges between a row and the request for it
+constexpr i64 AHEAD = 12;       // number of edges by which the prefetch of a row precedes its use
 constexpr i64 WIDTH = 64;       // columns that are summed together
 
 void prefetch(const void* address) { __builtin_prefetch(address); }

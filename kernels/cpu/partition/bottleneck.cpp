@@ -94,7 +94,7 @@ public:
         return lost;
     }
 
-    // Number the remaining regions by their first rows, and write the number of each row's.
+    // Number the remaining regions in the order of their first rows; labels (G,) become the region numbers of rows.
     void number(Vector<i64> labels) const {
         std::fill(labels.begin(), labels.end(), -1);
         for (auto [a, b] : merged) labels[b] = a;
@@ -113,7 +113,7 @@ private:
         return count < of_whole.size ? of_whole[count] : (f64)count * logarithm((f64)count);
     }
 
-    // Rows have few sizes, and logarithms take long.
+    // The distinct sizes of the rows: they are few, so that a logarithm, which is slow, is taken once for each.
     Sizes distinct_sizes() const {
         Sizes sizes;
         for (const Region& region : regions) sizes.values.push_back(region.size);

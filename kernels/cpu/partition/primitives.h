@@ -81,7 +81,7 @@ void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i6
 // rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.
 void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links);
 
-// sizes (n,); powers: of the sizes 0, 1, 2, ..., and the exponent, for sizes that the table lacks. kept, absorbed,
+// sizes (n,); powers: a table for the sizes 0, 1, 2, ..., and the exponent, for sizes beyond the table. kept, absorbed,
 // goodness (n - k,): the merges. The triangle is compacted when a share `shrink_at` of its clusters is left; `merged`
 // is told numbers of further merges.
 void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Vector<const f64>, f64> powers,

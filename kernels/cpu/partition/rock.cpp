@@ -101,7 +101,7 @@ private:
         return (f64)link / (power_of(size + other) - (power_of(size) + power_of(other)));
     }
 
-    // Among pairs of equal goodness: a hash, or first the union's size, in 32 bits, if the pair has no links.
+    // The key of which the smallest wins among pairs of equal goodness: a hash; without links, the union's size first.
     u64 tie(i64 i, i64 j, f64 value) const {
         u64 hash = pair_hash(names[i], names[j]);
         return value > 0.0 ? hash : (u64)(sizes[i] + sizes[j]) >> shift << 32 | hash >> 32;

@@ -94,7 +94,7 @@ struct Leaves {
 // of 2.
 void split_points(Matrix<const f64> points, Vector<const i64> starts, Vector<i64> order);
 
-// Infinite before; lower and upper (n_groups D, 64).
+// Fill coordinates, lower and upper (n_groups D, 64), the boxes of the leaves; all are infinite before.
 void fill_leaves(Matrix<const f64> points, Vector<const i64> order, Vector<const i64> starts, Matrix<f64> coordinates,
                  Matrix<f64> lower, Matrix<f64> upper);
 
