@@ -175,7 +175,7 @@ def make(
 
 
 STAGES = [  # (module; function, or method of a class, that the module calls; name of the stage)
-    ("methods.base", "core_groups", "groups"),
+    ("methods.parts", "core_groups", "groups"),
     ("similarity.coassociation", "entropy", "weights"),
     ("partition.linkage.partitioners", "average_linkage", "linkage"),
     ("partition.linkage.partitioners", "single_linkage", "linkage"),

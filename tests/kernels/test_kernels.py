@@ -1136,7 +1136,7 @@ def same_dendrogram(link, groups, weights, device):
 
 def observed_linkage(rows, similarity, **given):
     """Call `average_linkage` with similarities averaged over the clusterings that label both objects."""
-    lam = np.ones(rows.n_clusterings) if similarity.whole else np.arange(1, rows.n_clusterings + 1)
+    lam = np.ones(rows.n_clusterings) if similarity.integral else np.arange(1, rows.n_clusterings + 1)
     return average_linkage(rows, Observed(lam.astype(similarity.weights.dtype), rows.offsets), **given)
 
 

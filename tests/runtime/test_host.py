@@ -196,7 +196,7 @@ def test_kernels_stay_in_memory_where_they_cannot_be_kept(fake_cupy, monkeypatch
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "0")
     monkeypatch.setenv("HOME", "~")  # a home folder that does not exist
     with pytest.warns(UserWarning, match="compiled kernels cannot be kept, .* let CUPY_CACHE_DIR name a directory"):
-        kernels._module("labels", "cuda:0", ())
+        kernels._module("codes", "cuda:0", ())
     assert os.environ["CUPY_CACHE_IN_MEMORY"] == "1"
     assert os.path.isdir(os.environ["CUPY_CACHE_DIR"])
 

@@ -129,7 +129,7 @@ def prepared(name: str, data: str | None, shares: tuple) -> tuple[Any, int, np.n
     k, n = found.n_classes, len(found.y)
     X = found.X.toarray() if hasattr(found.X, "toarray") else found.X
     references = reference_sets(points_of(X, n, "cpu"), share_of(max(shares), n, k))
-    return found, k, *references.of(0, n)
+    return found, k, *references.nearest(0, n)
 
 
 def add(scores: common.Record, method: str, labels: np.ndarray, y: np.ndarray) -> None:
