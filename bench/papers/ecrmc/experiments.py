@@ -93,7 +93,7 @@ class Known:
             self.ids = np.concatenate([own, self.ids[:, :-1]], axis=1)
             self.distances = np.concatenate([np.zeros(own.shape), self.distances[:, :-1]], axis=1)
 
-    def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         return np.ascontiguousarray(self.ids[start:stop]), np.ascontiguousarray(self.distances[start:stop])
 
 
