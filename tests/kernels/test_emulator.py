@@ -331,6 +331,8 @@ def under(mode, *arguments):
     if reason := emulator.why_not(mode):
         pytest.skip(reason)
     command, environment = emulator.python_under(mode)
+    paths = [str(HERE.parent), *filter(None, [environment.get("PYTHONPATH")])]
+    environment = environment | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [*command, __file__, *arguments], env=environment, capture_output=True, text=True, timeout=100, check=False
     )
