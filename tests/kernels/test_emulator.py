@@ -1,5 +1,6 @@
 """The emulated device: CUDA's functions compared with NumPy, launch errors, and faults that the emulator must find."""
 
+import os
 import runpy
 import subprocess
 import sys
