@@ -17,7 +17,7 @@ from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage.rounds import Rounds
-from gpuens.partition.transfer_cut import _gram_product, _shares
+from gpuens.partition.transfer_cut import _gram_product, _weight_per_degree
 from gpuens.reduction import core_groups
 from gpuens.runtime import installing, kernels
 from gpuens.similarity.diagonal import Diagonal
@@ -312,7 +312,7 @@ def test_sums_in_fixed_point(asked):
 def test_a_product_of_lanczos_iterations(asked):
     """The host waits only for the result."""
     rows, v = as_rows(LABELS, "cuda"), np.random.default_rng(0).standard_normal(Ensemble(LABELS).n_clusters)
-    share = _shares(rows, np.ones(len(v)))
+    share = _weight_per_degree(rows, np.ones(len(v)))
     found = asked(lambda: _gram_product(rows, share, v))
     assert found["synchronizations"] == 1
     assert found["launches"] <= 6

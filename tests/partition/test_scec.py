@@ -158,7 +158,7 @@ def test_other_rows_are_looked_up(reduction, where):
     if reduction.startswith("sample"):
         table = SoftEnsemble.of(est.reduction_.ensemble).joined(est.correspondence_)
         n = len(est.reduction_.counts)
-        others = est.reduction_.others.ensemble.to_array()
+        others = est.reduction_.unrepresented.ensemble.to_array()
         offsets = est.reduction_.ensemble.offsets
         means = [table[a:b].mean(axis=0) for a, b in pairwise(offsets)]
         m = np.mean([[table[offsets[h] + v] if v >= 0 else means[h] for h, v in enumerate(row)] for row in others], 1)

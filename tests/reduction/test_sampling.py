@@ -104,7 +104,7 @@ def test_drawn_objects_are_counted_and_every_object_has_a_row():
     ens = ge.Ensemble(random_labels(300, 3, 3, seed=1))
     reduced = ge.Sample(50, random_state=3).reduce(ens)
     drawn = np.random.default_rng(3).choice(300, 50, replace=False)
-    rows = np.concatenate([reduced.ensemble.to_array(), reduced.others.ensemble.to_array()])
+    rows = np.concatenate([reduced.ensemble.to_array(), reduced.unrepresented.ensemble.to_array()])
     np.testing.assert_array_equal(rows[reduced.row_of], ens.to_array())
     np.testing.assert_array_equal(np.bincount(reduced.row_of[drawn], minlength=len(rows))[: len(reduced.counts)],
                                   reduced.counts)  # fmt: skip
@@ -116,7 +116,7 @@ def test_drawn_objects_are_counted_and_every_object_has_a_row():
 def test_a_sample_of_everything_is_everything(method):
     est = METHODS[method](3)
     everything = clone(est).set_params(reduction=ge.Sample(10_000)).fit(LABELS)
-    assert everything.reduction_.others is None
+    assert everything.reduction_.unrepresented is None
     np.testing.assert_array_equal(
         everything.labels_, clone(est).set_params(reduction=ge.Sample(1.0)).fit(LABELS).labels_
     )
