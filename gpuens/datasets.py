@@ -205,8 +205,7 @@ def _numbered(classes: np.ndarray) -> np.ndarray:
     """Number the classes from 0 in the order of their values; return the number of each class; -1 is missing."""
     import pandas as pd
 
-    codes: np.ndarray = pd.factorize(classes, sort=True)[0].astype(np.int64)
-    return codes
+    return pd.factorize(classes, sort=True)[0].astype(np.int64)
 
 
 def __dir__() -> list[str]:

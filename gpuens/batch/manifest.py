@@ -39,8 +39,7 @@ def schema() -> dict[str, Any]:
     >>> sorted(schema()["properties"])
     ['defaults', 'jobs', 'matrix']
     """
-    definition: dict[str, Any] = json.loads((resources.files("gpuens.batch") / "schema.json").read_text())
-    return definition
+    return json.loads((resources.files("gpuens.batch") / "schema.json").read_text())
 
 
 def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> tuple[list[Job], str]:
@@ -155,8 +154,7 @@ def _yaml(text: str) -> Any:
     def mapping(loader: Any, node: Any) -> dict[str, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
         _refuse_twice(keys, f"line {node.start_mark.line + 1}: ")
-        contents: dict[str, Any] = yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
-        return contents
+        return yaml.constructor.SafeConstructor.construct_mapping(loader, node, deep=True)
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     loader = Loader(text)

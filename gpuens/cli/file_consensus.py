@@ -376,8 +376,7 @@ class FileConsensus:
         labels = to_host(self.estimator.labels_)
         sums = np.zeros(labels.max() + 1, dtype=result.weights.dtype.kind + "8")  # whole numbers of any size are exact
         np.add.at(sums, labels, result.weights)
-        weights: list[float] = sums.tolist()
-        return weights
+        return sums.tolist()
 
     @property
     def is_exact(self) -> bool:

@@ -78,8 +78,7 @@ class Aligned(NamedTuple):
     @property
     def labels(self) -> np.ndarray:
         """The name of the cluster of each object, (n_objects, n_clusterings) objects; None for a missing label."""
-        named: np.ndarray = np.array([*self.names, None], dtype=object)[devices.to_host(self.codes)]
-        return named
+        return np.array([*self.names, None], dtype=object)[devices.to_host(self.codes)]
 
     def membership(self, m: int) -> np.ndarray:
         """Return the shares (n_objects, n_codes) of each object in the clusters of all names, in clustering m, host.
@@ -402,8 +401,7 @@ class _HardParts:
         column_of[1 + np.array(parts)] = np.arange(n)
         rows, columns = xp.asarray(row_of)[xp.minimum(self.codes[:, m], k)], xp.asarray(column_of)[self.part_of]
         counts = devices.to_host(xp.bincount(rows * (n + 1) + columns, minlength=(len(clusters) + 1) * (n + 1)))
-        table: np.ndarray = counts.reshape(len(clusters) + 1, n + 1)[:-1, :-1]
-        return table
+        return counts.reshape(len(clusters) + 1, n + 1)[:-1, :-1]
 
     def overlaps(self, m: int, clusters: np.ndarray) -> None:
         return None
@@ -434,15 +432,13 @@ class _SoftParts:
         self.shared = [self._multiply_parts(m) for m in range(ensemble.n_clusterings)]
 
     def count_common(self, m: int, clusters: np.ndarray, parts: list[int]) -> np.ndarray:
-        sums: np.ndarray = self._multiply_parts(m)[np.ix_(clusters, np.array(parts))]
-        return sums
+        return self._multiply_parts(m)[np.ix_(clusters, np.array(parts))]
 
     def _multiply_parts(self, m: int) -> np.ndarray:
         return self._products(m, self.parts)
 
     def overlaps(self, m: int, clusters: np.ndarray) -> np.ndarray:
-        common: np.ndarray = self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(clusters, clusters)]
-        return common
+        return self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(clusters, clusters)]
 
     def _products(self, m: int, memberships: Any) -> np.ndarray:
         """Return the products of the memberships of clustering m with other ones, host."""

@@ -155,8 +155,7 @@ def intersections_of(rows: Rows, layout: str = "auto") -> Table:
     """Return `intersections` of the objects of rows; the rows may be in pieces."""
     if layout == "auto":
         layout = layout_for(rows.n_clusters)
-    shared: Table = rows.sum(intersections, None, layout)
-    return shared
+    return rows.sum(intersections, None, layout)
 
 
 def _dense_intersections(labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:

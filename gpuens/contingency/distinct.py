@@ -71,21 +71,18 @@ class PairScores(NamedTuple):
 
     def matrix(self) -> np.ndarray:
         """Return the scores (M, M) of all pairs of clusterings."""
-        scores: np.ndarray = self.distinct if len(self.of) == len(self.distinct) else self.distinct[self.of][:, self.of]
-        return scores
+        return self.distinct if len(self.of) == len(self.distinct) else self.distinct[self.of][:, self.of]
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
         """Return, for each clustering, the weighted sum (M,) of its scores with all M clusterings; NaN counts as 0."""
         scores = self.distinct
         if np.isnan(scores.sum()):
             scores = np.nan_to_num(scores)
-        sums: np.ndarray = (scores @ self._fold_weights(weights))[self.of]
-        return sums
+        return (scores @ self._fold_weights(weights))[self.of]
 
     def n_comparable(self) -> np.ndarray:
         """Return, for each clustering, the number (M,) of clusterings with which its score is not NaN."""
-        counts: np.ndarray = (~np.isnan(self.distinct) @ self._fold_weights(np.ones(len(self.of))))[self.of]
-        return counts
+        return (~np.isnan(self.distinct) @ self._fold_weights(np.ones(len(self.of))))[self.of]
 
     def mean(self) -> float:
         """Return the mean of the scores of all pairs (M²) that are not NaN."""

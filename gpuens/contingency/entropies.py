@@ -72,8 +72,7 @@ def _compute_entropies(labels: Labels, weights: np.ndarray | None) -> np.ndarray
     total = _sum_words(distinct, unit) if _are_words(distinct.labels, weights) else _sum_tables(distinct, weights, unit)
     if len(distinct.times) < n_clusterings:
         total = distinct.expand(total, labels)
-    entropies: np.ndarray = total / unit
-    return entropies
+    return total / unit
 
 
 def _are_words(labels: Labels, weights: np.ndarray | None) -> bool:
@@ -95,8 +94,7 @@ def _sum_words(distinct: Distinct, unit: float) -> np.ndarray:
     times = np.bincount(word_of, weights=np.repeat(distinct.times, k)).astype(np.int64)
     total = np.empty(len(unique_words), dtype=np.int64)
     cpu.entropies_of_words(unique_words, times, terms, total)
-    sums: np.ndarray = total[word_of]
-    return sums
+    return total[word_of]
 
 
 def _sum_tables(distinct: Distinct, weights: np.ndarray | None, unit: float) -> np.ndarray:

@@ -113,8 +113,7 @@ def nmi_of_cells(cells: cpu.Cells, average: str = "geometric") -> np.ndarray:
     numbers = np.empty((len(cells.starts) - 1, 3))
     cpu.informations(cells, numbers)
     information, row_entropies, column_entropies = numbers.T
-    scores: np.ndarray = np.clip(information / AVERAGES[average](row_entropies, column_entropies), 0.0, 1.0)
-    return scores
+    return np.clip(information / AVERAGES[average](row_entropies, column_entropies), 0.0, 1.0)
 
 
 def _ari_of_cells(cells: cpu.Cells, exact: bool) -> np.ndarray | list[float]:

@@ -108,5 +108,4 @@ def measure_agreement(overlaps: Overlaps) -> Agreement:
 
 def _divide_pairs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a / b, and 1 where both are 0: without any pair of objects on which clusterings could differ."""
-    ratio: np.ndarray = np.divide(a, b, out=np.ones(len(a)), where=b != 0)
-    return ratio
+    return np.divide(a, b, out=np.ones(len(a)), where=b != 0)

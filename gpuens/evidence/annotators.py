@@ -129,5 +129,4 @@ def _count_common(rows: Rows, answers: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _divide(part: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Return some / of_all, NaN where of_all is 0."""
-    shares: np.ndarray = np.divide(part, total, out=np.full(total.shape, np.nan), where=total > 0)
-    return shares
+    return np.divide(part, total, out=np.full(total.shape, np.nan), where=total > 0)

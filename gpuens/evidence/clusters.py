@@ -116,8 +116,7 @@ def _measure_stability(overlaps: Overlaps) -> np.ndarray:
     clusterings, best = overlaps.clusterings, np.zeros(labelled.size)
     unions = labelled[clusterings, labels] + overlaps.counts.sum(axis=1)[overlaps.clusters] - shared
     np.maximum.at(best, clusterings * labelled.shape[1] + labels, shared / np.maximum(unions, 1))
-    stability: np.ndarray = best.reshape(labelled.shape).sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
-    return stability
+    return best.reshape(labelled.shape).sum(axis=0) / np.count_nonzero(labelled, axis=0).clip(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +184,7 @@ class PairMeans:
         counts = self.overlaps.counts
         n_touched = np.diff(counts.indptr).astype(np.float64)
         n_pairs = np.bincount(counts.indices, weights=n_touched[self.overlaps.clusters])
-        bound: np.ndarray = np.minimum(n_pairs, len(self.means_within))
-        return bound
+        return np.minimum(n_pairs, len(self.means_within))
 
     def _means_of_piece(self, piece: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the pairs of clusters of a piece with clusters that share a base cluster, and their means."""
@@ -202,5 +200,4 @@ class PairMeans:
 
 def _divide(matches: np.ndarray, clusterings: np.ndarray) -> np.ndarray:
     """Return matches / clusterings, and 0 without clusterings."""
-    means: np.ndarray = np.divide(matches, clusterings, out=np.zeros(np.shape(matches)), where=clusterings > 0)
-    return means
+    return np.divide(matches, clusterings, out=np.zeros(np.shape(matches)), where=clusterings > 0)

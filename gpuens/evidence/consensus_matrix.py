@@ -67,8 +67,7 @@ class ConsensusMatrix:
         """
         rows = Rows(self.clusterings, device="cpu")
         measure: Any = ObservedCoassociation() if self.pairs.missing == "ignore" else Coassociation()
-        tile: np.ndarray = measure(rows).tile(rows, 0, len(rows))
-        return tile
+        return measure(rows).tile(rows, 0, len(rows))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays from which `of_arrays` restores this object."""

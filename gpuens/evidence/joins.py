@@ -174,5 +174,4 @@ def _supported_steps(rows: Rows, graph: list[Any], m: Any, expected: float) -> i
 def _correct_for_chance(share: Any, expected: Any) -> np.ndarray:
     """Return (share - expected) / (1 - expected), NaN where 1 is expected."""
     share, expected = np.asarray(share), np.asarray(expected)
-    beyond: np.ndarray = np.divide(share - expected, 1 - expected, out=np.full(share.shape, np.nan), where=expected < 1)
-    return beyond
+    return np.divide(share - expected, 1 - expected, out=np.full(share.shape, np.nan), where=expected < 1)

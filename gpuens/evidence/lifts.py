@@ -79,5 +79,4 @@ class Lifts:
         pooled /= np.maximum(n_counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)
         pooled = exponentials(pooled)
-        confidence: np.ndarray = pooled[g, labels] / pooled.sum(axis=1)
-        return confidence
+        return pooled[g, labels] / pooled.sum(axis=1)

@@ -67,8 +67,7 @@ class Objects(NamedTuple):
     @property
     def certainty(self) -> np.ndarray:
         odds = np.sqrt(self.confidence), ODDS_OF_ERRORS * np.sqrt(1.0 - self.confidence)
-        shares: np.ndarray = odds[0] / (odds[0] + odds[1])
-        return shares
+        return odds[0] / (odds[0] + odds[1])
 
 
 class VotedObjects(Objects):

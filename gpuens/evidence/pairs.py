@@ -70,8 +70,7 @@ class Pairs:
     @property
     def consensus(self) -> np.ndarray:
         """The value of C in each bin (n_bins,), float64."""
-        values: np.ndarray = self.matches / np.maximum(self.copresent, 1)
-        return values
+        return self.matches / np.maximum(self.copresent, 1)
 
     @property
     def standard_error(self) -> float:
@@ -159,8 +158,7 @@ class Pairs:
         thresholds = np.asarray(thresholds, dtype=np.float64)
         if np.isnan(thresholds).any():
             raise ValueError("a threshold is NaN; give numbers from 0 to 1.")
-        counts: np.ndarray = reached[np.searchsorted(self.consensus[order], thresholds, side="right")]
-        return counts
+        return reached[np.searchsorted(self.consensus[order], thresholds, side="right")]
 
 
 @takes_rng
@@ -271,8 +269,7 @@ def count_rows(rows: Rows, ignore: bool) -> np.ndarray:
     vast = count_type(rows.n_objects) is object
     device, counts = ("cpu", rows.counts) if vast else (rows.device, rows.xp.asarray(rows.counts))
     codes = rows.ensemble.codes_on(device)
-    histogram: np.ndarray = pair_histogram(codes, rows.offsets, counts, ignore, device=device)
-    return histogram
+    return pair_histogram(codes, rows.offsets, counts, ignore, device=device)
 
 
 def _count_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:

@@ -121,8 +121,7 @@ class SparseTables:
         total = (n_absent * exponentials(without - largest[:, None])).sum(axis=1)
         lift = exponentials(lift - largest)
         total += lift + np.bincount(row[~inside], weights=exponentials(pooled - largest[row])[~inside], minlength=n)
-        confidence: np.ndarray = lift / total
-        return confidence
+        return lift / total
 
 
 def _multiply_sorted(incidence: Any, table: sparse.csr_array) -> sparse.csr_array:

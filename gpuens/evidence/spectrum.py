@@ -66,8 +66,7 @@ class Spectrum:
     @cached_property
     def support(self) -> np.ndarray:
         """The geometric mean of gap, drop + ε and ratio for each number of clusters."""
-        means: np.ndarray = np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
-        return means
+        return np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
 
     @property
     def most_supported(self) -> int:

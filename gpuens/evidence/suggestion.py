@@ -99,8 +99,7 @@ class Suggestion:
     @cached_property
     def _quartiles(self) -> np.ndarray:
         """The quartiles (2,) of the clusterings' own numbers."""
-        quartiles: np.ndarray = np.quantile(self.sizes, [0.25, 0.75])
-        return quartiles
+        return np.quantile(self.sizes, [0.25, 0.75])
 
     @cached_property
     def numbers(self) -> np.ndarray:
@@ -119,16 +118,14 @@ class Suggestion:
         if not self.agreed:
             center, width = max(CENTER_RATIO * self.effective, float(min(self.sizes, default=1))), WIDE_WIDTH
         distance = natural_logarithms(self.numbers / center)
-        nearness: np.ndarray = -(distance * distance) / (2 * width * width)
-        return nearness
+        return -(distance * distance) / (2 * width * width)
 
     @cached_property
     def score(self) -> np.ndarray:
         """The score of each number."""
         support = np.zeros(len(self.numbers))
         support[: len(self.spectrum.numbers)] = self.spectrum.support
-        score: np.ndarray = 0.5 * natural_logarithms(support + FLOOR) + self.nearness
-        return score
+        return 0.5 * natural_logarithms(support + FLOOR) + self.nearness
 
     def best(self, among: Any = None) -> list[int]:
         """Return the numbers of clusters, the suggested one first and the others by score, largest score first.
@@ -164,8 +161,7 @@ class Suggestion:
 
     def _between_quartiles(self, numbers: np.ndarray) -> np.ndarray:
         low, high = self._quartiles
-        mask: np.ndarray = (numbers >= np.floor(low)) & (numbers <= np.ceil(high))
-        return mask
+        return (numbers >= np.floor(low)) & (numbers <= np.ceil(high))
 
     @property
     def n_clusters(self) -> int:

@@ -60,5 +60,4 @@ def _cut(rows: Rows, n_clusters: int) -> np.ndarray:
     with checks.recorded():  # the user never sees this cut, so warnings about it are suppressed
         weights = LWCA()(groups.rows).weights.astype(np.float64)
         partition = transfer_cut(groups.rows, weights, min(n_clusters, groups.rows.n_rows))
-    labels: np.ndarray = devices.to_host(partition.labels)[devices.to_host(groups.row_of)]
-    return labels
+    return devices.to_host(partition.labels)[devices.to_host(groups.row_of)]

@@ -140,8 +140,7 @@ def leading_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray
 
 def table_of(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
     """Return the table D^-½ V (p, d)."""
-    table: np.ndarray = inverse_roots(degree)[:, None] * with_direction(vectors, degree)
-    return table
+    return inverse_roots(degree)[:, None] * with_direction(vectors, degree)
 
 
 def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":

@@ -203,5 +203,4 @@ def _useless(labels: np.ndarray, tied: np.ndarray, edges: Edges) -> str:
 def _degrees(edges: Edges, weights: np.ndarray) -> np.ndarray:
     """Return the sum of the weights (n_edges,) of each object's edges (n_objects,), float64."""
     first, second = (np.bincount(end, weights, edges.n_objects) for end in (edges.first, edges.second))
-    degrees: np.ndarray = first + second
-    return degrees
+    return first + second

@@ -94,10 +94,9 @@ class ObjectShares:
     def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, Any]:
         """Label the objects by their nearest centers; the parameters and results are those of `nearest_by_shares`."""
         xp = devices.namespace(self.device)
-        result: tuple[Any, Any, Any] = nearest_by_shares(
+        return nearest_by_shares(
             self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device
         )
-        return result
 
 
 @kernels.primitive

@@ -88,8 +88,7 @@ def as_edges(graph: Any) -> Edges:
     if isinstance(graph, Edges):
         return graph
     if hasattr(graph, "as_edges"):
-        edges: Edges = graph.as_edges()
-        return edges
+        return graph.as_edges()
     if hasattr(graph, "tocsr"):
         return matrix_to_edges(graph)
     if _is_igraph(graph) or _is_networkx(graph):

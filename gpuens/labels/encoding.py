@@ -233,8 +233,7 @@ def encode_vector(values: Any, name: str, n_objects: int) -> np.ndarray:
     column = as_column(values)
     checks.check_label_vector(tuple(column.shape), type(values).__name__, name)
     checks.check_one_per_row(column, n_objects, name)
-    codes: np.ndarray = devices.to_host(encode_column(column, name)[0])
-    return codes
+    return devices.to_host(encode_column(column, name)[0])
 
 
 def _as_integers(column: np.ndarray, name: object) -> np.ndarray:

@@ -531,8 +531,7 @@ class Ensemble:
 
     @property
     def codes(self) -> np.ndarray:
-        codes: np.ndarray = self._copy("cpu")
-        return codes
+        return self._copy("cpu")
 
     def codes_on(self, where: str) -> device.Array:
         """Return the codes on a device; the first call copies them there."""

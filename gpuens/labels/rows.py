@@ -183,8 +183,7 @@ class Rows:
 
     def clusters_in_use(self) -> np.ndarray:
         """Return the number of non-empty clusters of each clustering (M,), int64, host."""
-        n_used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
-        return n_used
+        return np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
 
     def each(self, function: Callable[..., Any], *args: Any, piece_args: Sequence[Any] | None = None) -> list[Any]:
         """Return the list of ``function(piece, *args)`` for every piece (Rows); the results should be small.
@@ -280,8 +279,7 @@ class Numbered:
     sizes: np.ndarray | None = None  # (n_labels,), the numbers of objects of the labels, if rows in pieces gave them
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        labels: np.ndarray = self.number[self.rule(rows)]
-        return labels
+        return self.number[self.rule(rows)]
 
 
 def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
@@ -309,8 +307,7 @@ def sizes_by_rule(rule: Rule, rows: Rows, n_labels: int) -> np.ndarray:
     """Return the number of objects of each label of a rule, (n_labels,) int64; rows may be in pieces."""
     if isinstance(rule, Numbered) and rule.sizes is not None:
         return rule.sizes
-    sizes: np.ndarray = rows.sum(_sizes_by_rule, rule, n_labels)
-    return sizes
+    return rows.sum(_sizes_by_rule, rule, n_labels)
 
 
 def by_first_row(labels: Any, n_labels: int | None = None) -> Array:

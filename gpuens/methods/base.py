@@ -236,12 +236,11 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
 
     def within_memory(self, work: Callable[[], T], n_objects: int, n_clusterings: int) -> T:
         """Return ``work()``, which is tried again in smaller pieces if the GPU's memory runs out."""
-        result: T = devices.within_memory(
+        return devices.within_memory(
             work,
             f"{type(self).__name__} of {n_objects} objects and {n_clusterings} clusterings",
             "use device='cpu', or reduce the objects first",
         )
-        return result
 
     @property
     def _k(self) -> int | None:

@@ -181,8 +181,7 @@ class Voting(Seeded):
         """
         if X is not None and self._shares_names:
             raise TypeError("X is of no use with vocabulary='shared', whose votes need no fit; fit the new ones.")
-        evidence: Evidence | NewObjects = super().evidence(X, missing=missing)
-        return evidence
+        return super().evidence(X, missing=missing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, see `Consensus.save`; a shared vocabulary is refused, as its votes need no model."""

@@ -198,8 +198,7 @@ def _order_objects(aligned: "Aligned", clusterings: list[int], objects: np.ndarr
     second = np.where(in_family, -1.0, votes).argmax(axis=1)
     missing = aligned.reference[objects] < 0
     support = (votes * in_family).sum(axis=1)
-    order: np.ndarray = np.lexsort([-support, second, part, aligned.reference[objects], missing])
-    return order
+    return np.lexsort([-support, second, part, aligned.reference[objects], missing])
 
 
 def _palette(aligned: "Aligned") -> np.ndarray:
@@ -224,8 +223,7 @@ def _strip(bins: np.ndarray, codes: np.ndarray, n_codes: int, palette: np.ndarra
     counts = np.bincount(cells, minlength=(bins[-1] + 1) * width).reshape(-1, width)
     share = counts.max(axis=1) / counts.sum(axis=1)
     strength = 1 - PALEST * (1 - share[:, None])
-    colors: np.ndarray = palette[counts.argmax(axis=1)] * strength + (1 - strength)
-    return colors
+    return palette[counts.argmax(axis=1)] * strength + (1 - strength)
 
 
 def _name_reference(ax: Any, aligned: "Aligned", objects: np.ndarray, bins: np.ndarray) -> None:

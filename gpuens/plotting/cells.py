@@ -116,8 +116,7 @@ def spread_colors(n: int) -> np.ndarray:
     if n <= len(CLUSTERS):
         return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
     turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio between colours
-    spread: np.ndarray = colormaps[LARGE_PALETTE](turn / (n - 1))[:, :3]
-    return spread
+    return colormaps[LARGE_PALETTE](turn / (n - 1))[:, :3]
 
 
 def _categories(column: Any) -> tuple[np.ndarray, Any]:

@@ -94,8 +94,7 @@ def consensus_matrices(choice: Any) -> np.ndarray:
         panel.set(xticks=[], yticks=[])
         panel.set_title(f"{k} clusters" + ", suggested" * (k == choice.suggested), fontsize=11)
     color_bar(image, panels[: len(numbers)].tolist(), SHARE)
-    matrices: np.ndarray = panels[: len(numbers)]
-    return matrices
+    return panels[: len(numbers)]
 
 
 def overview(choice: Any, k: int | None = None) -> np.ndarray:

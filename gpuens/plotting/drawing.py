@@ -150,8 +150,7 @@ def quantiles_by_cluster(values: np.ndarray, labels: np.ndarray, n_clusters: int
     sizes = np.bincount(labels, minlength=n_clusters)
     starts = np.cumsum(sizes) - sizes
     places = starts[:, None] + np.rint(np.multiply.outer(sizes - 1, QUANTILES)).astype(np.int64)
-    quantiles: np.ndarray = np.nan_to_num(values[order][places])
-    return quantiles
+    return np.nan_to_num(values[order][places])
 
 
 def type_name(thing: Any) -> str:
@@ -168,8 +167,7 @@ def order_by_distance(distances: np.ndarray) -> np.ndarray:
 
     if len(distances) < 2:
         return np.arange(len(distances))
-    order: np.ndarray = leaves_list(linkage(squareform(distances, checks=False), "average"))
-    return order
+    return leaves_list(linkage(squareform(distances, checks=False), "average"))
 
 
 def write_shares(ax: Any, values: np.ndarray) -> None:

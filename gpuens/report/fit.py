@@ -278,8 +278,7 @@ def _name_object(ids: Any, place: int) -> str:
 
 def _least_certain(evidence: Evidence) -> list[int]:
     """Return the positions of the objects with the lowest certainty, the lowest first."""
-    objects: list[int] = np.argsort(evidence.objects.certainty, kind="stable")[:LEAST_CERTAIN].tolist()
-    return objects
+    return np.argsort(evidence.objects.certainty, kind="stable")[:LEAST_CERTAIN].tolist()
 
 
 # --- sections ---------------------------------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ class Sureness(NamedTuple):
 def doubt_of_number(estimator: Any) -> str | None:
     """Return the reason why the number of clusters is in doubt, or None; a given number is not in doubt."""
     suggestion = getattr(estimator, "suggestion_", None)
-    reason: str | None = None if suggestion is None else suggestion.doubt()
-    return reason
+    return None if suggestion is None else suggestion.doubt()
 
 
 def mean_consensus(evidence: "Evidence") -> float:

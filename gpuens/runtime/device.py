@@ -208,8 +208,7 @@ def register(device: str, compiled: Callable[..., Any]) -> None:
 
 def namespace(device: str) -> ModuleType:
     """Return the array module of a device: CuPy's for a GPU, else NumPy."""
-    module: ModuleType = gpu.load_cupy() if device == "cuda" else np
-    return module
+    return gpu.load_cupy() if device == "cuda" else np
 
 
 def identity(device: str) -> str:

@@ -45,8 +45,7 @@ def logarithms(x: Any) -> np.ndarray:
 
 def natural_logarithms(x: Any) -> np.ndarray:
     """Return ln x of a number or a host array of any shape, numbers >= 0, as a float64 array of that shape."""
-    logarithm: np.ndarray = math.log(2) * logarithms(x)
-    return logarithm
+    return math.log(2) * logarithms(x)
 
 
 def powers(x: np.ndarray, exponent: float) -> np.ndarray:
@@ -58,8 +57,7 @@ def powers(x: np.ndarray, exponent: float) -> np.ndarray:
     assert exponent > 0
     if exponent == int(exponent) <= MOST_PRODUCTS:
         return _product(x, int(exponent))
-    power: np.ndarray = np.sqrt(x) if exponent == 0.5 else exponentials(exponent * natural_logarithms(x))
-    return power
+    return np.sqrt(x) if exponent == 0.5 else exponentials(exponent * natural_logarithms(x))
 
 
 def _product(x: np.ndarray, n_factors: int) -> np.ndarray:

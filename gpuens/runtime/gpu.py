@@ -79,8 +79,7 @@ def why_no_gpu() -> str | None:
 
 def current() -> int:
     """Return the number of the GPU in use."""
-    number: int = load_cupy().cuda.runtime.getDevice()
-    return number
+    return load_cupy().cuda.runtime.getDevice()
 
 
 def each() -> Iterator[int]:

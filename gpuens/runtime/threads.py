@@ -66,8 +66,7 @@ def n_threads() -> int:
 
 def gil_enabled() -> bool:
     """Return whether Python has a global interpreter lock, as all have before 3.13 and most after."""
-    enabled: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return enabled
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def _limited(number: int) -> int:

@@ -355,10 +355,9 @@ class _OfFeatures(_OfEnsembles):
 
     def _resampled(self, X: Any, seed: int, k: int) -> Ensemble:
         """Return k-means clusterings of X; each divides a sample of the objects into k clusters."""
-        ensemble: Ensemble = generate.kmeans_ensemble(
+        return generate.kmeans_ensemble(
             X, n_clusters=k, random_state=seed, progress=False, device=self.settings.device, **self.resampling
         )
-        return ensemble
 
     def suggest(self, largest: int) -> Suggestion:
         return suggestion_by_features(self.data, self.settings.seed, largest, self.settings.device)

@@ -217,8 +217,7 @@ def default_estimator(name: str, n_clusters: int | None, random_state: Any, devi
     """Return the estimator of the method ``name``, with the default parameters of the method."""
     kind = REGISTRY.load(name)
     names, parameters = kind._get_param_names(), {"random_state": random_state, "device": device}
-    estimator: Method = kind(n_clusters, **{name: value for name, value in parameters.items() if name in names})
-    return estimator
+    return kind(n_clusters, **{name: value for name, value in parameters.items() if name in names})
 
 
 def _seeds(name: str, random_state: Any, repeat: int) -> list[Any]:

@@ -374,8 +374,7 @@ class _Directions:
         else:
             values, vectors = np.linalg.eigh(self._weighted)
         axes = vectors[:, -q:] * np.sqrt(np.maximum(values[-q:], 0.0)) / root[:, None]
-        rows: np.ndarray = axes / np.maximum(np.linalg.norm(axes, axis=1, keepdims=True), TOLERANCE)
-        return rows
+        return axes / np.maximum(np.linalg.norm(axes, axis=1, keepdims=True), TOLERANCE)
 
 
 def _find_groups(directions: _Directions, test: _Test) -> np.ndarray:
@@ -408,8 +407,7 @@ def _centers(points: np.ndarray, counts: np.ndarray, groups: np.ndarray, q: int)
     """Return the weighted mean (q, d) of the points of each group; an empty group is far away."""
     weights = np.bincount(groups, weights=counts, minlength=q)
     sums = np.stack([np.bincount(groups, weights=counts * axis, minlength=q) for axis in points.T], axis=1)
-    centers: np.ndarray = np.where(weights[:, None] > 0, sums / np.maximum(weights, 1)[:, None], np.inf)
-    return centers
+    return np.where(weights[:, None] > 0, sums / np.maximum(weights, 1)[:, None], np.inf)
 
 
 def _join(directions: _Directions, groups: np.ndarray) -> np.ndarray:
@@ -503,8 +501,7 @@ class _Consensus(NamedTuple):
         place = soft._order.index(m)
         if soft.labels is not None and place < soft.labels.n_clusterings:
             return soft.labels.to_array()[:, place]
-        memberships: np.ndarray = soft.memberships_of(m, "cpu")
-        return memberships
+        return soft.memberships_of(m, "cpu")
 
     def _by_method(self, members: np.ndarray, medoid: int, labelled: np.ndarray) -> np.ndarray:
         ensemble = self.ensemble

@@ -113,8 +113,7 @@ def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, A
 
 def cluster_sizes(labels: Any) -> list[int]:
     """Return the number of objects in each cluster, as a list in the order of the labels 0, 1, 2, …"""
-    sizes: list[int] = np.bincount(to_host(labels)).tolist()
-    return sizes
+    return np.bincount(to_host(labels)).tolist()
 
 
 def suggestion_facts(estimator: Any) -> dict[str, Any]:
