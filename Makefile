@@ -101,9 +101,12 @@ check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 	$(BIN)/python .ci/changed check-kernels --passed
 
 # the extension on all compiled levels, under sanitizers, with and without planted faults, and by other compilers;
-# CHECKS="asan tsan": only these
+# CHECKS="asan tsan": only these; asan-faults, tsan-faults and arm64 are for .ci/weekly
+NATIVE := levels asan asan-methods asan-ensembles asan-files clang tsan
+CHECKS ?= $(NATIVE)
 check-native: $(VENV)/.has-suite
 	$(BIN)/python tests/native/check.py $(CHECKS)
+	$(if $(filter-out $(CHECKS),$(NATIVE)),,$(BIN)/python .ci/changed check-native --passed)
 
 install: $(VENV)/.has-dev stub
 
