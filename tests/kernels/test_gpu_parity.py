@@ -363,12 +363,19 @@ def pairs(case: Case) -> None:
 
 
 def encoded(case: Case) -> None:
-    from gpuens.labels.encoding import mark_labels, write_codes
+    from gpuens.labels.codes import cast_codes
+    from gpuens.labels.encoding import encode_columns, mark_labels, write_codes
 
-    labels = devices.namespace(case.device).asarray(case.labels if case.weights == "ones" else case.labels.T.copy())
-    labels = labels.T if case.weights == "ones" else labels
-    tables, ranks = mark_labels(labels, 32, device=case.device)
-    write_codes(labels, tables, ranks, case.dtype, device=case.device)
+    def codes(device: str) -> Any:
+        if device == "cpu":
+            columns = list(np.ascontiguousarray(case.labels.T))
+            return cast_codes(encode_columns(columns, list(range(len(columns))))[0], np.dtype(case.dtype))
+        labels = devices.namespace(device).asarray(case.labels if case.weights == "ones" else case.labels.T.copy())
+        labels = labels.T if case.weights == "ones" else labels
+        tables, ranks = mark_labels(labels, 32, device=device)
+        return write_codes(labels, tables, ranks, case.dtype, device=device)
+
+    case.same("encode_columns", codes)
 
 
 def tiles(case: Case) -> None:
