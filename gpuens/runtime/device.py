@@ -208,7 +208,8 @@ def register(device: str, compiled: Callable[..., Any]) -> None:
 
 def namespace(device: str) -> ModuleType:
     """Return the array module of a device: CuPy's for a GPU, else NumPy."""
-    return gpu.load_cupy() if device == "cuda" else np
+    module: ModuleType = gpu.load_cupy() if device == "cuda" else np
+    return module
 
 
 def identity(device: str) -> str:

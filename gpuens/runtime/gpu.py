@@ -79,7 +79,8 @@ def why_no_gpu() -> str | None:
 
 def current() -> int:
     """Return the number of the GPU in use."""
-    return load_cupy().cuda.runtime.getDevice()
+    number: int = load_cupy().cuda.runtime.getDevice()
+    return number
 
 
 def each() -> Iterator[int]:
