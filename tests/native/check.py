@@ -70,7 +70,8 @@ TESTS = [file_of(name) for name in (
 # tests that together call all primitives, and all methods of the registry
 TESTS_OF_LEVELS = [file_of(name) for name in (
     "average", "cophenetic", "dendrogram", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
-    "native_partition", "native_points", "objects", "observed", "pair_table", "pairs", "soft_correspondence", "weighted",
+    "native_partition", "native_points", "objects", "observed", "pair_table", "pairs", "soft_correspondence",
+    "weighted",
 )] + [f"{file_of(name)}::test_{test}" for name, test in (
     ("contingency", "entropies_of_intersections_counted_before_have_the_same_bits"),
     ("contingency", "one_clustering_against_all"),
