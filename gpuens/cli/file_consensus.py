@@ -33,15 +33,16 @@ def check_input(
         if method in CONNECTED:
             parts.refuse_graph(type(estimator).__name__)
         return
-    if features is not None and not estimator.parts().needs_features:
+    needs_features = estimator.parts().needs_features
+    if features is not None and not needs_features:
         raise ValueError(
             f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
         )
-    if estimator.parts().needs_features and features is None:
+    if needs_features and features is None:
         raise ValueError(
             f"{spelled('features')} is needed, because method {method!r} compares the objects by features; name a file."
         )
-    if estimator.parts().needs_features and scheduler is not None:
+    if needs_features and scheduler is not None:
         raise ValueError(
             f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
             "object with all others; leave it out."

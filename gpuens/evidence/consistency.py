@@ -16,9 +16,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-FRACTION_BITS = (
-    53  # most binary places of a share in the sums for each object; millions of pairs of clusterings leave fewer
-)
+# most binary places of a share in the sums for each object; millions of pairs of clusterings leave fewer
+FRACTION_BITS = 53
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 from gpuens.similarity.base import LookedUp
 
-BYTES_A_CELL = (
-    80  # bytes for each pair of a row and a cluster, or a clustering, of which a piece of the rows is computed
-)
+# bytes for each pair of a row and a cluster, or a clustering, of a piece of the rows that is computed at once
+BYTES_A_CELL = 80
 
 
 class DenseTables:

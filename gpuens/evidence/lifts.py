@@ -28,9 +28,8 @@ CELLS_AT_ONCE = 2**16  # cells of tables that are computed together
 class Lifts:
     """Tables of the logarithms of lifts, from which the lifts of label rows are looked up."""
 
-    absent_lifts: (
-        LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
-    )
+    # sums of log lifts over the base clusters of a row, for all labels except the row's own label
+    absent_lifts: LookedUp
     member_lifts: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
     offsets: np.ndarray
 

@@ -10,14 +10,12 @@ that class, and no parameter. An entry that a docstring lacks in its section "Pa
 """
 
 import inspect
-import re
-from collections.abc import Iterator
 from typing import Any, Literal, TypeVar, dataclass_transform
+
+from gpuens.runtime.options import SECTION, entries_of, names_of
 
 FIRST = ("n_clusters",)  # parameters that need no keyword
 LAST = ("random_state", "reduction", "device")  # parameters at the end of every signature
-SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n(?=[ \t]))*)", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -39,13 +37,6 @@ class Parameters:
         cls.__init__ = _constructor(_signature(cls))  # type: ignore[method-assign]
         if cls.__doc__:
             cls.__doc__ = _completed(cls)
-
-
-def entries_of(docstring: str | None) -> Iterator[tuple[list[str], str]]:
-    """Yield the names and the text of each entry in the section "Parameters" of a numpydoc docstring."""
-    section = SECTION.search(inspect.cleandoc(docstring or ""))
-    for head, text in ENTRY.findall(section[1] if section else ""):
-        yield [name.strip() for name in head.partition(" : ")[0].split(",")], f"{head}\n{text.rstrip()}".rstrip()
 
 
 def _signature(cls: type) -> inspect.Signature:
@@ -83,7 +74,8 @@ def _completed(cls: type) -> str:
     docstring = inspect.cleandoc(cls.__doc__ or "")
     entries: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        entries |= {name: text for names, text in entries_of(vars(base).get("__doc__")) for name in names}
+        for head, text in entries_of(inspect.cleandoc(vars(base).get("__doc__") or "")):
+            entries |= dict.fromkeys(names_of(head), f"{head}\n{text}".rstrip())
     parameters = list(inspect.signature(cls).parameters)
     texts = dict.fromkeys(entries[name] for name in parameters if name in entries)  # an entry may name several
     section = "Parameters\n----------\n" + "\n".join(texts) + "\n\n"

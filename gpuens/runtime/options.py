@@ -9,6 +9,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 NEEDED = inspect.Parameter.empty  # stands for the missing default of a required parameter
+# the section "Parameters" of a numpydoc docstring without indentation, and its entries
+SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", re.MULTILINE)
 
 
 class Option(NamedTuple):
@@ -122,14 +125,22 @@ def options(kind: Callable[..., Any]) -> dict[str, Option]:
 
 def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
     """Return the type and the description of each parameter in the section "Parameters" of a numpydoc docstring."""
-    documented = {}
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
-    entries = re.findall(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1] if section else "", re.MULTILINE)
-    for head, text in entries:
-        names, _, type_text = head.partition(" : ")
-        for name in names.split(","):
-            documented[name.strip()] = type_text.strip(), " ".join(text.split())
+    documented: dict[str, tuple[str, str]] = {}
+    for head, text in entries_of(docstring):
+        type_text = head.partition(" : ")[2].strip()
+        documented |= dict.fromkeys(names_of(head), (type_text, " ".join(text.split())))
     return documented
+
+
+def entries_of(docstring: str) -> list[tuple[str, str]]:
+    """Return the first line and the indented text of each entry in the section "Parameters" of a numpydoc docstring."""
+    section = SECTION.search(docstring)
+    return ENTRY.findall(section[1]) if section else []
+
+
+def names_of(head: str) -> list[str]:
+    """Return the parameters that the first line of an entry names, such as "n_init, max_iter : int"."""
+    return [name.strip() for name in head.partition(" : ")[0].split(",")]
 
 
 def named(text: str, kinds: Mapping[str, Callable[..., Any]], noun: str) -> Any:

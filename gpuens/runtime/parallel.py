@@ -96,9 +96,8 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
         return [work(0, n)] if n else []
     bounds = [n * i // pieces for i in range(pieces + 1)]
     results: list[Any] = [None] * pieces
-    queue = deque(
-        range(pieces)
-    )  # two threads never take the same piece, as they could from an iterator without the GIL
+    # two threads never take the same piece, as they could from an iterator without the GIL
+    queue = deque(range(pieces))
 
     def take() -> None:
         try:

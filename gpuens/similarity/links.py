@@ -206,9 +206,8 @@ def _asrs(rows: Rows, decay: float) -> Full:
     similarities /= n_links[:, None] * n_links
     np.fill_diagonal(similarities, 0.0)
     similarities /= similarities.max() or 1.0
-    similarities[similarities <= 1 - ROUNDING] *= (
-        decay  # in the authors' program, pairs with the largest similarity are not decayed
-    )
+    # in the authors' program, pairs with the largest similarity are not decayed
+    similarities[similarities <= 1 - ROUNDING] *= decay
     np.fill_diagonal(similarities, 1.0)
     return Full(similarities / rows.n_clusterings, rows.offsets)
 

@@ -8,10 +8,11 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from commands import call  # noqa: F401
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens import cli, io
+from gpuens import io
 from gpuens.io.joining import read_joined
 from gpuens.labels.joining import distinct_names
 
@@ -348,18 +349,6 @@ def test_unlabelled_objects_of_files(folder, call):
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command in this process; return the exit code and the lines on stdout and stderr."""
-
-    def run(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err.splitlines()
-
-    return run
 
 
 def test_run_joins_files_and_writes_names(folder, call):

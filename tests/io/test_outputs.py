@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from commands import call  # noqa: F401
 from conftest import refused, structured_labels
 
-from gpuens import batch, cli, evidence, io, report
+from gpuens import batch, evidence, io, report
 from gpuens.methods import EM, LWGP
 from gpuens.workflows import results
 
@@ -35,16 +36,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(LABELS, columns=list("abcdef")).to_csv("labels.csv", index=False)
     return tmp_path
-
-
-@pytest.fixture
-def call(capsys):
-    def run(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err.splitlines()
-
-    return run
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from conftest import METHODS
 
 import gpuens as ge
 from gpuens.methods.base import Linkage, Method
-from gpuens.methods.parameters import entries_of
+from gpuens.runtime.options import entries_of, names_of
 
 
 class Sharp(Linkage):
@@ -72,16 +72,17 @@ def test_parameters_but_the_first_need_their_names(arguments):
 
 
 def test_a_docstring_takes_missing_entries_from_the_bases():
-    entries = dict((name, text) for names, text in entries_of(Sharp.__doc__) for name in names)
-    assert list(entries) == list(inspect.signature(Sharp).parameters)
-    assert entries["power"] == "power : float\n    The exponent."
-    assert entries["n_clusters"] == dict((names[0], text) for names, text in entries_of(Linkage.__doc__))["n_clusters"]
+    entries = dict(entries_of(Sharp.__doc__))
+    assert [name for head in entries for name in names_of(head)] == list(inspect.signature(Sharp).parameters)
+    assert entries["power : float"] == "    The exponent.\n"
+    of_bases = dict(entries_of(Linkage.__doc__))
+    assert entries["n_clusters : int, optional"].rstrip() == of_bases["n_clusters : int, optional"].rstrip()
     assert Sharp.__doc__.endswith("Notes\n-----\nNone.")
 
 
 @pytest.mark.parametrize("kind", [*ge.methods().values(), ge.Consensus, ge.Spatial], ids=lambda kind: kind.__name__)
 def test_every_parameter_is_explained_once(kind):
-    explained = [name for names, _ in entries_of(kind.__doc__) for name in names]
+    explained = [name for head, _ in entries_of(kind.__doc__) for name in names_of(head)]
     assert (
         explained == list(inspect.signature(kind).parameters)
         or "Parameters and attributes are those of" in kind.__doc__
