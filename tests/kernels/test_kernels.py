@@ -218,12 +218,13 @@ def plus_plus_by_hand(points, weights, first, uniform):
     return chosen
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n_starts", [1, 3])
 @pytest.mark.parametrize(("n", "d", "k", "trials"), [(1, 1, 1, 1), (1, 3, 4, 2), (33, 2, 40, 3), (130, 300, 5, 4)])
-def test_plus_plus(n, d, k, trials, n_starts, device):
+def test_plus_plus(n, d, k, trials, n_starts, dtype, device):
     """Numbers are multiples of 1/16, so that many sums are equal and none is rounded; some draws are above all sums."""
     rng, xp = np.random.default_rng(22), devices.namespace(device)
-    points, weights = rng.integers(0, 3, (n, d)).astype(float), rng.integers(1, 4, n).astype(float)
+    points, weights = rng.integers(0, 3, (n, d)).astype(dtype), rng.integers(1, 4, n).astype(float)
     first, uniform = rng.integers(n, size=n_starts), rng.integers(0, 18, (n_starts, k - 1, trials)) / 16
     given = np.ascontiguousarray(points.T), weights
     found = on_host(plus_plus(*map(xp.asarray, given), first, uniform, device=device))
@@ -1355,7 +1356,7 @@ TINY = {
     ),
     "sums by label": lambda: test_sums_by_label(33, 5, (2,), True, "float64", "emulated", nothing),
     "moving centers": lambda: test_centers_move((3,), 5, 7, "emulated"),
-    "plus plus": lambda: test_plus_plus(33, 2, 40, 3, 1, "emulated"),
+    "plus plus": lambda: test_plus_plus(33, 2, 40, 3, 1, "float64", "emulated"),
     "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
