@@ -8,7 +8,8 @@ import numpy as np
 
 from gpuens import plotting
 from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, hide_spines, largest_clusters, quantiles_by_cluster
-from gpuens.report.page import Picture, percent
+from gpuens.report.numbers import percent
+from gpuens.report.page import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
