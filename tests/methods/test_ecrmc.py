@@ -161,15 +161,8 @@ def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
     record = json.loads(Path("out.npy.json").read_text())
     assert (record["features"], record["n_neighbors"]) == ("x.npy", 6)
     capsys.readouterr()
-    for command, said, code in [
-        (run, "--features is needed", 2),
-        (f"{run} --features nothing.npy", "nothing.npy", 3),
-        (f"{run} --features x.npy --scheduler threads", "--scheduler=threads is for work in chunks", 2),
-        (f"{run} --features x.npy -o x.npy", "is the input itself", 2),
-        ("run labels.npy --method lwea --features x.npy", "--features is no option of method 'lwea'", 2),
-    ]:
-        assert main(command.split()) == code
-        assert said in capsys.readouterr().err
+    assert main(f"{run} --features x.npy --scheduler threads".split()) == 2
+    assert "--scheduler=threads is for work in chunks" in capsys.readouterr().err
 
 
 def test_what_it_cannot_do_without_is_asked_for(monkeypatch):
