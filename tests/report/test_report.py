@@ -364,7 +364,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     np.save("labels.npy", LABELS)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
-    assert "by single criteria: mean 4\n" in said.out
+    assert "by single criteria: mean silhouette 4\n" in said.out
     assert said.out.endswith("written: page.html\n")
     assert {path.name for path in Path("kept").iterdir()} == {
         "work.json",
