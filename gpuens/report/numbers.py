@@ -81,8 +81,8 @@ def text_of(value: Any) -> str:
 
 def column(name: str, values: Sequence[Any]) -> Column:
     """Return a column of a table: numbers, which may be missing, are padded behind their points."""
-    known = [value for value in values if value is not None]
-    if not known or not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
+    defined = [value for value in values if value is not None]
+    if not defined or not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in defined):
         return Column(name, [Cell(text_of(value)) for value in values], False)
     texts = [_text_of_number(value) for value in values]
     fractions = [text.partition(".")[2] if text[-1:].isdigit() else "" for text in texts]
