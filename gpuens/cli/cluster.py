@@ -21,6 +21,7 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
+from gpuens.cli.page_inputs import add_names, names_of
 from gpuens.runtime.defaults import KIND
 from gpuens.runtime.record import TIES, Clock
 
@@ -67,8 +68,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write a page: how certain the clusters are, and the least certain objects",
+        help="write a page: how certain the clusters are, what they are like, and the least certain objects",
     )
+    add_names(parser)
 
 
 def _add_kind(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +85,7 @@ def cluster(args: argparse.Namespace) -> None:
     from gpuens.workflows import cluster as clustering
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
-    settings = _check(args, chunks)
+    settings, names = _check(args, chunks), names_of(args)
 
     def facts_of(result: RunResult) -> dict[str, Any]:
         return facts(args, clock, **_facts(args, source, estimator, result))
@@ -107,7 +109,12 @@ def cluster(args: argparse.Namespace) -> None:
         if args.report is not None:
             from gpuens.report import render_fit
 
-            write_page(args.report, lambda: render_fit(f"Consensus of {args.X}", estimator, record, source.ids))
+            title = f"Consensus of {args.X}"
+            features = source.X if chunks is None and "n_features" in source.size else None  # a graph has none
+            write_page(
+                args.report,
+                lambda: render_fit(title, estimator, record, source.ids, features=features, names=names),
+            )
     if not args.quiet:
         print(f"{args.X}: {source}")
         print(f"{args.kind}: {clusterings_of(result.ensemble)}")

@@ -245,7 +245,7 @@ class FileConsensus:
                 beside["sample_weight"] = weights
             key = self.output.key_added
             index = None if key is None else annotated.read_index_name(source.labels)
-            if source.features is not None:
+            if source.features is not None and self.estimator.parts().needs_features:
                 beside["features"] = datasets.load_beside(
                     source.labels, file.ids, source.features, by_position=source.by_position
                 ).X

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from gpuens.cli.process import print_error
@@ -146,8 +147,16 @@ def labels_kept(output: str) -> Iterator[None]:
 
 
 def facts(args: argparse.Namespace, clock: Clock, **results: Any) -> dict[str, Any]:
-    """Return the contents of a record: the command, versions, the ``results``, warnings, time and memory."""
-    return {"command": args.argv, **surroundings(), **results, "warnings": list(args.warned), **clock.spent()}
+    """Return the contents of a record: the command, date, versions, the ``results``, warnings, time and memory."""
+    date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return {
+        "command": args.argv,
+        "date": date,
+        **surroundings(),
+        **results,
+        "warnings": list(args.warned),
+        **clock.spent(),
+    }
 
 
 def write_recorded(

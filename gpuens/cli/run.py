@@ -30,6 +30,7 @@ from gpuens.cli.files import (
 from gpuens.cli.graph_settings import GraphSettings, options_with_neighbors
 from gpuens.cli.neighbors import add_neighbors, neighbors_of
 from gpuens.cli.options import flags, spelled
+from gpuens.cli.page_inputs import add_names, describe_objects, names_of
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
@@ -122,10 +123,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="FILE.html",
         help="write a page: the clusters, their evidence and number, the least certain objects",
     )
+    add_names(parser)
     parser.add_argument(
         "--features",
         metavar="FILE",
-        help="features of the objects, for ecrmc and tome: a file or data set as for `generate`",
+        help="features of the objects, for ecrmc, tome and the page: a file or data set as for `generate`",
     )
     add_neighbors(parser)
     add_chunks(parser)
@@ -203,6 +205,7 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
         raise ValueError(f"--weight-column is no option of {reader}, where each object counts once; leave it out.")
     inputs = [args.labels, *source.more_labels, *source.beside]
     check_output(path, *inputs)
+    names_of(args)
     if args.report:
         check_page(args.report, *inputs)
     if args.model is not None:
@@ -242,7 +245,8 @@ def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: C
 
             title = f"Consensus of {consensus.source}"
             with clock.phase("report"):
-                write_page(args.report, lambda: render_fit(title, consensus.estimator, record, result.ids))
+                beside = {"names": names_of(args), **describe_objects(consensus.source, result)}
+                write_page(args.report, lambda: render_fit(title, consensus.estimator, record, result.ids, **beside))
             atomic.write_record(atomic.record_of(output.path), record | {"report": args.report, **clock.spent()})
     return result
 
@@ -358,7 +362,9 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
         args.method = args.method or METHOD_OF_DOMAINS
         options = spelled(options_with_neighbors(args.method))
         estimator = make_with_neighbors(args.method, args.n_clusters, _parameters(args, options))
-    of_input = {"features": args.features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
+    of_page = args.report is not None and not estimator.parts().needs_features  # the page describes clusters by them
+    features = None if of_page else args.features
+    of_input = {"features": features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
     check_input(estimator, args.method, **of_input, spelled=option_of)
     return estimator
 

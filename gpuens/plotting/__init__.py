@@ -21,6 +21,7 @@ from gpuens.plotting.evidence import (
 from gpuens.plotting.labels import answers, coassociation_heatmap, sizes
 from gpuens.plotting.levels import clustree, criterion, tracking
 from gpuens.plotting.places import domains, uncertainty
+from gpuens.plotting.profiles import profile
 from gpuens.plotting.trees import ca_tree, dendrogram, lifetimes
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "label_strips",
     "lifetimes",
     "membership_bars",
+    "profile",
     "silhouettes",
     "sizes",
     "tracking",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.plotting.drawing import INK, SHARES
+from gpuens.plotting.profiles import DIVERGING
 
 INCH = 96  # pixels of the page in one inch
 SHARPNESS = 2  # ratio of a picture's pixels, where it has pixels, to page pixels
@@ -19,6 +20,7 @@ MOST_SHAPES = 500  # most points of a scatter that are drawn as shapes; more bec
 MOST_CELLS = 400  # most rows and columns of an image that the browser scales, with sharp edges
 PAGE_COLORS = {"#000000": "currentColor", INK: "currentColor", "#ffffff": "var(--paper)"}
 MIRRORED = "mirrored"
+PALE_MAPS = (SHARES, DIVERGING)  # colour maps from or around white
 
 _COLOR = re.compile(rf"(?<=: )(?:{'|'.join(PAGE_COLORS)})(?=[;\"])")
 _LETTER = re.compile(r'<path id="([\w-]+-[0-9a-f]+)" (d="[^"]*"[^>]*)/>')
@@ -64,13 +66,15 @@ def _fit_to_page(figure: Any) -> None:
     """Leave titles to the page's captions, make many points pixels, and mark matrices of shares."""
     for ax in figure.axes:
         ax.set_title("")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.label.set_wrap(True)
         for points in ax.collections:
             if len(points.get_offsets()) > MOST_SHAPES:
                 points.set_rasterized(True)
         for image in ax.images:
             if max(image.get_array().shape[:2]) <= MOST_CELLS:
                 image.set_interpolation("none")
-            if image.get_cmap().name == SHARES:
+            if image.get_cmap().name in PALE_MAPS:
                 ax.set_gid(MIRRORED)
                 if image.colorbar is not None:
                     image.colorbar.ax.set_gid(MIRRORED)

@@ -1,6 +1,8 @@
 """The report page about a fitted estimator: result, certainty, number of clusters, and the record of the run."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,38 +11,50 @@ import numpy as np
 from gpuens import plotting
 from gpuens.evidence import Evidence, Joins
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import as_numbers
 from gpuens.methods import ESTIMATORS
-from gpuens.report.front import picture_of_sizes, pictures_of_evidence, pictures_of_places
-from gpuens.report.numbers import Share, percent
+from gpuens.plotting.profiles import profile_of
+from gpuens.report.clusterings import find_modes, sections_of_clusterings, sentences_about_modes
+from gpuens.report.front import (
+    MOST_ROWS,
+    picture_of_sizes,
+    pictures_of_embeddings,
+    pictures_of_evidence,
+    pictures_of_places,
+)
+from gpuens.report.naming import name_clusters
+from gpuens.report.numbers import number, percent
 from gpuens.report.page import WIDE, Answer, Picture, Section, Table, render, side_of
+from gpuens.report.profile import section_of_profile
 from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, doubt_of_number, mean_consensus
 from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted, listed
 from gpuens.runtime.registry import summary
-from gpuens.workflows.modes import Modes, modes
 
 # maximum number of label comparisons to find the distribution over all pairs of objects, which take about 2 seconds
 EXACT_COMPARISONS = 2 * 10**10
 SAMPLED_PAIRS = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
-MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
-MODES_CLUSTERINGS = range(3, 501)  # numbers of clusterings that are divided into modes
-# most cells of the table of all clusters and those of a clustering for clusterings that are divided into modes
-MODES_CELLS = 2**26
-MOST_TOLD_MODES = 3  # maximum number of modes that the first text mentions
-MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
 MOST_LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
 MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
 MOST_PAIRS = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
 LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
+SHOWN_ABOVE = ("suggestion", "cluster_sizes")  # entries of the record whose contents the page shows elsewhere
 READING_WARNINGS = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
-MOST_NAMED = 3  # maximum number of clusters or objects that the text names
-MOST_CATEGORIES = 12  # maximum number of categories of an h5ad file for which the text gives the numbers of clusters
 # a clustering is named if its share of missing labels is more than this multiple of the mean share
 MISSING_RATIO = 2.0
 
 
 def render_fit(
-    title: str, estimator: Any, facts: dict[str, Any], ids: Any = None, *, coordinates: Any = None, shape: Any = None
+    title: str,
+    estimator: Any,
+    facts: dict[str, Any],
+    ids: Any = None,
+    *,
+    coordinates: Any = None,
+    shape: Any = None,
+    features: Any = None,
+    embeddings: Mapping[str, Any] | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> bytes:
     """Return an HTML page, in one file, about a fitted estimator.
 
@@ -56,6 +70,12 @@ def render_fit(
     coordinates, shape : optional
         The places of the objects, or the shape of a grid, as in `gpuens.plotting.domains`: the page begins with maps.
         By default those of the graph of the fit, if it knows them.
+    features : array or DataFrame (n_objects, n_features), optional
+        The features by which the page describes the clusters; missing values are left out.
+    embeddings : dict {str: array (n_objects, n_dimensions)}, optional
+        Embeddings on which the clusters are drawn, such as "X_umap".
+    names : dict {int: str}, optional
+        The names of the clusters, by their numbers.
 
     Raises
     ------
@@ -65,15 +85,16 @@ def render_fit(
     graph = getattr(estimator, "graph_", None)
     if graph is not None and coordinates is None and shape is None:
         coordinates, shape = graph.layout
-    evidence, names = _evidence(estimator), facts.get("cluster_names")
-    found_modes, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
+    evidence, texts = _evidence(estimator), _cluster_names(estimator, facts, names)
+    groups, joins = find_modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [
-        *(_clusters(evidence, names) if evidence else _sizes(facts)),
+        *(_profile(estimator, features, ids, texts) if features is not None else ()),
+        *(_clusters(evidence, texts) if evidence else _sizes(facts)),
         *(_annotators(estimator) if estimator.parts().gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
-        *(_doubtful(evidence, ids, names) if evidence else ()),
+        *(_doubtful(evidence, ids, texts) if evidence else ()),
         *_levels(estimator),
-        *_clusterings(estimator, evidence, found_modes),
+        *sections_of_clusterings(estimator, evidence, groups),
         *(_neighbors(joins) if joins else ()),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_list_facts(facts)))]),
     ]
@@ -82,13 +103,27 @@ def render_fit(
         pictures = pictures_of_evidence(evidence)
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
-    paragraphs = [*_answer(estimator, counts, evidence, facts, ids), *_sentences_about_modes(found_modes)]
-    if joins:
-        paragraphs.insert(1, _domains(estimator, joins))
+    if embeddings:
+        pictures = [*pictures_of_embeddings(devices.to_host(estimator.labels_), embeddings), *pictures]
     if coordinates is not None or shape is not None:
         pictures = [*pictures_of_places(estimator, coordinates=coordinates, shape=shape), *pictures]
-    answer = Answer(paragraphs, list(_doubts(estimator, evidence, facts)), pictures)
-    return render(title, answer, sections)
+    answer = Answer(
+        [_answer(estimator, counts, evidence, texts)],
+        list(_doubts(estimator, evidence, facts)),
+        name_clusters(pictures, texts),
+        _byline(estimator, facts),
+        [*_further(estimator, evidence, joins, facts, texts), *sentences_about_modes(groups, evidence)],
+    )
+    named_sections = [replace(section, pictures=name_clusters(section.pictures, texts)) for section in sections]
+    return render(title, answer, named_sections)
+
+
+def _cluster_names(estimator: Any, facts: dict[str, Any], names: Mapping[int, str] | None) -> list[str] | None:
+    """Return the names (k,) of the clusters, those without a name by their numbers; None if no cluster has one."""
+    if names is None:
+        voted = facts.get("cluster_names")
+        return None if voted is None else [str(name) for name in voted]
+    return [names.get(c, str(c)) for c in range(estimator.n_clusters_)]
 
 
 def _evidence(estimator: Any) -> Evidence | None:
@@ -103,58 +138,77 @@ def _evidence(estimator: Any) -> Evidence | None:
     return evidence if len(evidence.labels) > 1 else None
 
 
-def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
-    """Return the modes of the base clusterings, or None without several modes.
-
-    For few or many clusterings, or for very many clusters, they are not searched.
-    """
-    if evidence is None or evidence.shape[1] not in MODES_CLUSTERINGS:
-        return None
-    sizes = np.diff(evidence.rows.offsets)
-    if sizes.sum() * sizes.max() > MODES_CELLS:
-        return None
-    found_modes = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
-    return found_modes if len(found_modes.modes) > 1 else None
-
-
 # --- the result in words ----------------------------------------------------------------------------------------------
 
 
-def _answer(
-    estimator: Any, counts: np.ndarray, evidence: Evidence | None, facts: dict[str, Any], ids: Any
-) -> Iterator[str]:
-    """Yield paragraphs about the clusters and the method, the certainty of the objects, and the missing labels."""
-    sentences = _count_clusters(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
-    yield " ".join(filter(None, sentences))
-    if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
-        yield _how_certain(evidence, _reason_against_sure(estimator, evidence), ids)
-    if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
-        yield about
-    ensemble = estimator.reduction_.ensemble
-    if evidence is not None and isinstance(ensemble, Ensemble):
-        yield _missing(evidence, ensemble.names, facts.get("n_unlabelled", 0))
+def _answer(estimator: Any, counts: np.ndarray, evidence: Evidence | None, names: list[str] | None) -> str:
+    """Return the result, the reason for the number of clusters, and the agreement with the base clusterings."""
+    suggestion = getattr(estimator, "suggestion_", None)
+    reason = "" if suggestion is None else f"Reason for this number: {suggestion.reason()}."
+    return " ".join(filter(None, (_count_clusters(estimator, counts, names), reason, _agreement(estimator, evidence))))
 
 
-def _count_clusters(estimator: Any, counts: np.ndarray) -> str:
+def _count_clusters(estimator: Any, counts: np.ndarray, names: list[str] | None) -> str:
     clusters = counted(estimator.n_clusters_, "cluster")
     if not len(counts):
         return f"The objects make {clusters}."
-    n, largest, smallest = int(counts.sum()), int(counts.max()), int(counts.min())
+    n = int(counts.sum())
     if len(counts) == 1:
         return f"The {counted(n, 'object')} make a single cluster."
-    ends = f"the largest has {_count_share(largest, n)}, the smallest {_count_share(smallest, n)}"
-    return f"The {counted(n, 'object')} make {clusters}: {ends}."
+    ends = [
+        f"the {end}{_apposition(names, int(c))} has {_count_share(int(counts[c]), n)}"
+        for end, c in (("largest", counts.argmax()), ("smallest", counts.argmin()))
+    ]
+    return f"The {counted(n, 'object')} make {clusters}: {', '.join(ends)}."
+
+
+def _apposition(names: list[str] | None, cluster: int) -> str:
+    return "" if names is None or names[cluster] == str(cluster) else f", {names[cluster]},"
+
+
+def _agreement(estimator: Any, evidence: Evidence | None) -> str:
+    if (fallback := getattr(estimator, "fallback_", None)) is not None:
+        return (
+            f"{fallback.capitalize()} found them, because the consensus agrees with none of the base clusterings "
+            f"(mean ARI {estimator.mean_ari_:.2f})."
+        )
+    if evidence is None:
+        return ""
+    clusterings = counted(evidence.shape[1], "base clustering")
+    return f"They have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI) with the {clusterings}."
+
+
+def _byline(estimator: Any, facts: dict[str, Any]) -> str:
+    """Return the method in words, the date and the version, as far as they are known."""
+    kind = type(estimator)
+    name = facts.get("method") or ESTIMATORS.get(kind.__name__, kind.__name__)
+    words = summary(kind).partition(":")[0].rstrip(".")
+    method = f"Method {name} ({words[:1].lower()}{words[1:]})" if words else f"Method {name}"
+    version = f"gpuens {facts['gpuens']}" if "gpuens" in facts else ""
+    return " · ".join(filter(None, (method, facts.get("date"), version)))
+
+
+def _further(
+    estimator: Any, evidence: Evidence | None, joins: Joins | None, facts: dict[str, Any], names: list[str] | None
+) -> Iterator[str]:
+    """Yield paragraphs about the certainty of the objects, domains, votes, and missing labels."""
+    if evidence is not None and len(evidence.clusters.sizes) > 1 and not np.isnan(evidence.objects.margin).all():
+        yield _how_certain(estimator, evidence, names)
+    if joins:
+        yield _domains(estimator, joins)
+    if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
+        yield about
+    if missing := _missing(estimator.reduction_.ensemble, evidence, facts.get("n_unlabelled", 0)):
+        yield missing
 
 
 def _votes(facts: dict[str, Any]) -> str:
-    """Return a text about the votes over shared names: ties, objects that nobody named, and the numbers in pictures."""
+    """Return a text about the votes over shared names: ties, and objects that nobody named."""
     if "n_ties" not in facts:
         return ""
     ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
-    numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:MOST_CATEGORIES])]
-    ellipsis = ", …" * (len(facts["cluster_names"]) > MOST_CATEGORIES)
     return (
-        f"The clusters are names that the clusterings share: {', '.join(numbers)}{ellipsis}. The votes for {ties} are "
+        f"The clusters are names that the clusterings share. The votes for {ties} are "
         f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
     )
 
@@ -163,7 +217,7 @@ def _left_unknown(facts: dict[str, Any]) -> str:
     if facts.get("n_doubtful") is None:
         return ""
     n, threshold = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
-    label = '"Unknown"' if "cluster_names" in facts else "-1"
+    label = '"Unknown"' if "n_ties" in facts else "-1"
     because = f"because confidence is below {threshold:g}"
     return f"In the output, the label of {n} is {label}, {because}; this page has all labels."
 
@@ -184,63 +238,38 @@ def _domains(estimator: Any, joins: Joins) -> str:
     return text
 
 
-def _how_many(estimator: Any) -> str:
-    suggestion = getattr(estimator, "suggestion_", None)
-    return "" if suggestion is None else f"How many was not asked: {suggestion.reason()}."
+def _how_certain(estimator: Any, evidence: Evidence, names: list[str] | None) -> str:
+    """Return a text about the certainty of the objects.
 
-
-def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> str:
-    kind = type(estimator)
-    name = facts.get("method") or ESTIMATORS.get(kind.__name__, kind.__name__)
-    words = summary(kind).partition(":")[0].rstrip(".")
-    method = f"The method {name} ({words[:1].lower()}{words[1:]})" if words else f"The method {name}"
-    if (fallback := getattr(estimator, "fallback_", None)) is not None:
-        sentence = f"{fallback.capitalize()} found them, because the consensus by the method {name}"
-        return f"{sentence} agrees with none of the base clusterings (mean ARI {estimator.mean_ari_:.2f})."
-    if evidence is None:
-        return f"{method} found them."
-    sentence = f"{method} found them in {counted(evidence.shape[1], 'base clustering')}"
-    return f"{sentence}, with which they have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI)."
-
-
-def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
-    """Return a text about the certainty of the objects, which counts doubtful objects and names the least certain ones.
-
-    It counts sure objects unless there is a ``reason`` not to call any object sure.
+    It counts sure objects, unless the number of clusters is in doubt or the clusters hardly hold together.
     """
     masks, n = Sureness.of(evidence), len(evidence.labels)
     sure, fairly_sure, in_doubt = (_count_share(int(mask.sum()), n) for mask in masks)
-    if reason is None:
+    is_loose = (consensus := mean_consensus(evidence)) < LEAST_CONSENSUS
+    if not is_loose and doubt_of_number(estimator) is None:
         text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
     else:
         low, high = np.quantile(evidence.objects.certainty, (0.25, 0.75))
+        loose = f"On average {percent(consensus)} of the clusterings put two objects of a cluster together. "
         text = (
-            f"{reason}, so certainty only compares the objects with each other: half of them have a certainty from "
+            f"{loose * is_loose}Certainty compares the objects with each other: half of them have a certainty from "
             f"{low:.2f} to {high:.2f}, and {in_doubt} are in doubt"
         )
     where = np.bincount(evidence.labels[masks.in_doubt], minlength=len(evidence.clusters.sizes))
     largest = np.argsort(-where, kind="stable")[:2]
     if np.count_nonzero(where) > 2 and where[largest].sum() > where.sum() / 2:
-        text += f", most of these in clusters {' and '.join(map(str, largest))}"
-    names = [_name_object(ids, i) for i in _least_certain(evidence)[:MOST_NAMED]]
-    return f"{text}. The least certain are {', '.join(names)}; more are listed below."
-
-
-def _reason_against_sure(estimator: Any, evidence: Evidence) -> str | None:
-    """Return the reason why no object of a fit is called sure, the beginning of a sentence; None without a reason."""
-    if doubt_of_number(estimator) is not None:
-        return "The number of clusters is in doubt"
-    if (consensus := mean_consensus(evidence)) >= LEAST_CONSENSUS:
-        return None
-    return f"On average only {percent(consensus)} of the clusterings put two objects of a cluster together"
+        text += f", most of these in clusters {' and '.join(str(_name_cluster(names, c)) for c in largest)}"
+    return f"{text}."
 
 
 def _count_share(n: int, total: int) -> str:
     return f"{n:,} ({percent(n / total)})" if n else "none"
 
 
-def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
+def _missing(ensemble: Any, evidence: Evidence | None, n_unlabelled: int) -> str:
     """Return a text about the share of missing labels; it names the clustering that misses far more than the mean."""
+    if evidence is None or not isinstance(ensemble, Ensemble):
+        return ""
     labelled, n = evidence.agreement.n_labelled, len(evidence.labels)
     absent, cells = n * len(labelled) - int(labelled.sum()), n * len(labelled)
     text = f"{percent(absent / cells)} of the labels are missing ({absent:,} of {cells:,})" if absent else ""
@@ -248,11 +277,9 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
         worst = int(labelled.argmin())
         share = 1 - labelled[worst] / n
         if share > MISSING_RATIO * absent / cells:
-            text += f", of clustering {names[worst]} {percent(share)}"
-    text = f"{text}." if text else "No label is missing."
-    if n_unlabelled:
-        text += f" {counted(n_unlabelled, 'object')} without any label were left out."
-    return text
+            text += f", of clustering {ensemble.names[worst]} {percent(share)}"
+    left_out = f"{counted(n_unlabelled, 'object')} without any label were left out." if n_unlabelled else ""
+    return " ".join(filter(None, (text and f"{text}.", left_out)))
 
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
@@ -267,12 +294,6 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
-def _sentences_about_modes(found_modes: Modes | None) -> Iterator[str]:
-    """Yield a sentence about few modes; many are usual for clusterings that differ in their numbers of clusters."""
-    if found_modes is not None and len(found_modes.modes) <= MOST_TOLD_MODES:
-        yield f"{found_modes.story} The consensus mixes them; the section on the base clusterings tells them apart."
-
-
 def _name_object(ids: Any, place: int) -> str:
     return f"object {place}" if ids is None else str(ids[place])
 
@@ -285,18 +306,27 @@ def _least_certain(evidence: Evidence) -> list[int]:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
+def _profile(estimator: Any, features: Any, ids: Any, names: list[str] | None) -> Iterator[Section]:
+    """Yield a section about the features of the clusters, unless the labels are in chunks or the features sparse."""
+    if devices.chunked(estimator.labels_) or hasattr(features, "tocsr"):
+        return
+    profile = profile_of(features, devices.to_host(estimator.labels_))
+    texts = [_name_cluster(names, cluster) for cluster in profile.clusters]
+    yield section_of_profile(profile, as_numbers(features), partial(_name_object, ids), texts)
+
+
 def _sizes(facts: dict[str, Any]) -> Iterator[Section]:
     if "cluster_sizes" in facts:
         rows = list(enumerate(facts["cluster_sizes"]))
         yield Section("The clusters", [Table("clusters", ("cluster", "objects"), rows)])
 
 
-def _name_cluster(names: list[Any] | None, cluster: int) -> Any:
+def _name_cluster(names: list[str] | None, cluster: int) -> Any:
     """Return the name of a cluster in a table: its name if labels are names, otherwise its number."""
-    return int(cluster) if names is None else str(names[cluster])
+    return int(cluster) if names is None else names[cluster]
 
 
-def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
+def _clusters(evidence: Evidence, names: list[str] | None) -> Iterator[Section]:
     clusters = evidence.clusters
     means = np.bincount(evidence.labels, weights=evidence.objects.certainty) / np.bincount(evidence.labels)
     columns = np.column_stack([clusters.consensus, clusters.stability, means]).tolist()
@@ -345,18 +375,23 @@ def _certainty(evidence: Evidence) -> Iterator[Section]:
     n_rows, n_clusterings = evidence.shape
     exact = n_rows * n_rows * n_clusterings <= 2 * EXACT_COMPARISONS
     pairs = evidence.pairs(exact=exact, n_pairs=SAMPLED_PAIRS)
+    ambiguous = f"PAC {number(pairs.pac())}, and {number(pairs.chance().pac())} for independent clusterings"
     pictures = [
         Picture("Item consensus of the objects of each cluster", partial(plotting.item_consensus, evidence)),
-        Picture("C of all pairs of objects, and their PAC", partial(plotting.cdf, pairs)),
+        Picture(f"C of all pairs of objects: {ambiguous}", partial(plotting.cdf, pairs)),
     ]
-    if len(evidence.clusters.sizes) > 1:
-        pictures.append(Picture("Silhouettes of all objects", partial(plotting.silhouettes, evidence)))
-        side = side_of(len(evidence.clusters.sizes))
+    k = len(evidence.clusters.sizes)
+    if k > 1:
+        mean = number(float(evidence.objects.silhouette.mean()))
         pictures.append(
-            Picture("C within and between the clusters", partial(plotting.between_clusters, evidence), side)
+            Picture(f"Silhouettes of all objects, on average {mean}", partial(plotting.silhouettes, evidence))
+        )
+    if k > MOST_ROWS:  # the picture of their nearness at the beginning has the largest clusters alone
+        pictures.append(
+            Picture("C within and between the clusters", partial(plotting.between_clusters, evidence), side_of(k))
         )
     n_pairs = f"The pairs are {SAMPLED_PAIRS:,} drawn ones: "
-    error = "" if exact else f"{n_pairs}shares have a standard error of .0005 at most."
+    error = "" if exact else f"{n_pairs}shares have a standard error of 0.0005 at most."
     yield Section("How certain is it?", pictures=pictures, note=error)
 
 
@@ -379,32 +414,6 @@ def _levels(estimator: Any) -> Iterator[Section]:
     yield Section("How many clusters?", pictures=pictures)
 
 
-def _clusterings(estimator: Any, evidence: Evidence | None, found_modes: Modes | None) -> Iterator[Section]:
-    pictures, tables, notes = [], [], []
-    names = estimator.reduction_.ensemble.names
-    if evidence is not None:
-        tables = [_table_of_clusterings(evidence, names)]
-    if found_modes is not None:
-        tables.insert(0, _table_of_modes(found_modes))
-        notes.append(f"{found_modes.story} Each mode is a group of base clusterings that agree.")
-    if evidence is not None and 1 < evidence.shape[1] <= MOST_CLUSTERINGS:
-        draw = partial(plotting.clusterings, evidence.consistency, names=names)
-        title = "Agreement of the base clusterings with each other (ECS), and their inconsistency (IC)"
-        pictures.append(Picture(title, draw, side_of(evidence.shape[1])))
-    if hasattr(estimator, "correspondence_"):
-        n = len(estimator.correspondence_)
-        pictures += [
-            Picture(
-                f"Where the clusters of clustering {names[h]} go (S)", partial(plotting.correspondence, estimator, h)
-            )
-            for h in range(min(n, MOST_CORRESPONDENCES))
-        ]
-        if n > MOST_CORRESPONDENCES:
-            notes.append(f"The first {MOST_CORRESPONDENCES} of {n} correspondences.")
-    if pictures or tables:
-        yield Section("The base clusterings", tables, pictures, " ".join(notes))
-
-
 def _neighbors(joins: Joins) -> Iterator[Section]:
     """Yield a section with the joins of the base clusterings, the one with the least coherence first."""
     rows = [
@@ -423,39 +432,7 @@ def _neighbors(joins: Joins) -> Iterator[Section]:
     yield Section("The neighbours", [Table("joins of the base clusterings", titles, rows)], note=note)
 
 
-def _table_of_modes(found_modes: Modes) -> Table:
-    """Return a table with the size of each mode, its agreement, and its distance from the largest mode."""
-    rows = [
-        [
-            i,
-            len(mode.members),
-            Share(mode.share),
-            mode.n_clusters,
-            mode.agreement,
-            float(found_modes.ari[0, i]),
-            float(found_modes.vi[0, i]),
-            str(found_modes.names[mode.medoid]),
-        ]
-        for i, mode in enumerate(found_modes.modes)
-    ]
-    columns = ("mode", "base clusterings", "share", "clusters", "ARI within", "ARI with mode 0", "VI", "medoid")
-    return Table("modes", columns, rows)
-
-
-def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
-    """Return a table with the agreement of each base clustering with the result, and its share of missing labels.
-
-    The clustering with the least agreement is first.
-    """
-    agreement, n = evidence.agreement, len(evidence.labels)
-    rows = [
-        [str(names[h]), float(agreement.nmi[h]), float(agreement.ecs[h]), Share(1 - int(agreement.n_labelled[h]) / n)]
-        for h in np.argsort(agreement.nmi, kind="stable")
-    ]
-    return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)
-
-
-def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator[Section]:
+def _doubtful(evidence: Evidence, ids: Any, names: list[str] | None) -> Iterator[Section]:
     objects, labels = evidence.objects, evidence.labels
     if np.isnan(objects.margin).all():
         return
@@ -473,7 +450,9 @@ def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator
 
 def _list_facts(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name == "warnings":  # most warnings are shown above, except those about reading
+        if name == "command":
+            yield name, shlex.join(value)
+        elif name == "warnings":  # most warnings are shown above, except those about reading
             yield from (("note", warned) for warned in value if warned.startswith(READING_WARNINGS))
-        else:
-            yield name.replace("_", " "), value
+        elif name not in SHOWN_ABOVE:
+            yield name.removeprefix("n_").replace("_", " "), value

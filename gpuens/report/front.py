@@ -1,20 +1,21 @@
 """Pictures at the beginning of a report page: maps, the sizes of the clusters, their certainty, and their nearness."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import plotting
 from gpuens.plotting.drawing import (
-    CLUSTERS,
     INK,
     SHADE,
     SHARES,
     color_clusters,
     hide_spines,
     largest_clusters,
+    order_by_distance,
     quantiles_by_cluster,
 )
 from gpuens.report.numbers import percent
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpuens.evidence import Evidence
 
+MOST_ROWS = 20  # maximum number of clusters with a row each; the smallest of more clusters share the last row
 NUMBERS_FIT = 8  # maximum number of clusters for which numbers fit into the cells of the matrix
 LETTER = 0.05  # width of a letter in the text after a bar, as a share of the longest bar
 
@@ -40,7 +42,7 @@ def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
     if len(evidence.clusters.sizes) > 1:
         pictures += [
             Picture("Certainty of their objects", partial(certainty, evidence)),
-            Picture("How near they are to each other", partial(nearness, evidence)),
+            Picture("How often their objects are put together, in %", partial(nearness, evidence)),
         ]
     return pictures
 
@@ -51,6 +53,17 @@ def pictures_of_places(estimator: Any, **places: Any) -> list[Picture]:
     if estimator.n_clusters_ > 1 and getattr(estimator, "membership_", None) is not None:
         pictures.append(Picture("Where they are uncertain", partial(plotting.uncertainty, estimator, **places)))
     return pictures
+
+
+def pictures_of_embeddings(labels: Any, embeddings: Mapping[str, np.ndarray]) -> list[Picture]:
+    """Return a map of the clusters on each embedding; ``embeddings`` are {name: places (n_objects, n_dimensions)}."""
+    import pandas as pd
+
+    cells = SimpleNamespace(obs=pd.DataFrame({"cluster": pd.Categorical(labels)}), obsm=dict(embeddings))
+    return [
+        Picture(f"The clusters on {name}", partial(plotting.embedding, cells, "cluster", basis=name))
+        for name in embeddings
+    ]
 
 
 def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
@@ -90,7 +103,9 @@ def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw a matrix with the percentage of clusterings that put objects of two clusters together, for each pair."""
     order, n_others = _select_rows(evidence.clusters.sizes)
-    values = 100 * evidence.clusters.among(order)
+    shares = evidence.clusters.among(order)
+    turn = order_by_distance(1.0 - np.nan_to_num(shares))
+    order, values = order[turn], 100 * shares[np.ix_(turn, turn)]
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
     places = np.arange(len(order))
     ax.set_xticks(places, [str(cluster) for cluster in order])
@@ -106,7 +121,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
                 color = "white" if value > 60 else INK
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
     label = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
-    ax.set(xlabel=f"{label}\n% of the clusterings put two objects together", ylabel="cluster")
+    ax.set(xlabel=label, ylabel="cluster")
     return ax
 
 
@@ -115,10 +130,9 @@ def _select_rows(counts: np.ndarray) -> tuple[np.ndarray, int]:
 
     If there are too many clusters, the largest ones have their own row.
     """
-    limit = len(CLUSTERS)
-    if len(counts) <= limit:
+    if len(counts) <= MOST_ROWS:
         return np.arange(len(counts)), 0
-    return largest_clusters(counts, limit - 1), len(counts) - limit + 1
+    return largest_clusters(counts, MOST_ROWS - 1), len(counts) - MOST_ROWS + 1
 
 
 def _name_clusters(order: np.ndarray, n_others: int) -> list[str]:

@@ -33,7 +33,7 @@ class Column(NamedTuple):
     is_numeric: bool
 
 
-def number(value: float) -> str:
+def number(value: float, most_decimals: int = DECIMALS) -> str:
     """Return a number with at most three significant digits and at most three decimals, such as 1,234, 12.3 or 0.05."""
     size = abs(value)
     if math.isnan(value):
@@ -41,7 +41,7 @@ def number(value: float) -> str:
     if 0 < size < 10**-DECIMALS / 2:
         return f"< {10**-DECIMALS:.{DECIMALS}f}" if value > 0 else f"> {MINUS}{10**-DECIMALS:.{DECIMALS}f}"
     whole_digits = len(f"{size:.0f}") if size >= 1 else 0
-    return f"{value:,.{min(max(DIGITS - whole_digits, 0), DECIMALS)}f}".replace("-", MINUS)
+    return f"{value:,.{min(max(DIGITS - whole_digits, 0), most_decimals)}f}".replace("-", MINUS)
 
 
 def percent(share: float, decimals: int | None = None) -> str:
@@ -84,7 +84,8 @@ def column(name: str, values: Sequence[Any]) -> Column:
     defined = [value for value in values if value is not None]
     if not defined or not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in defined):
         return Column(name, [Cell(text_of(value)) for value in values], False)
-    texts = [_text_of_number(value) for value in values]
+    decimals = _decimals_of(defined)
+    texts = [_text_of_number(value, decimals) for value in values]
     fractions = [text.partition(".")[2] if text[-1:].isdigit() else "" for text in texts]
     widest = max(map(len, fractions))
     return Column(
@@ -92,10 +93,16 @@ def column(name: str, values: Sequence[Any]) -> Column:
     )
 
 
-def _text_of_number(value: Any) -> str:
+def _decimals_of(values: Sequence[float]) -> int:
+    """Return how many decimals all values have, at most three."""
+    finite = [value for value in values if math.isfinite(value)]
+    return next((d for d in range(DECIMALS) if all(abs(round(v, d) - v) < 1e-9 for v in finite)), DECIMALS)
+
+
+def _text_of_number(value: Any, decimals: int) -> str:
     if isinstance(value, Share):
         return MISSING if math.isnan(value) else percent(value, 1)
-    return number(value) if isinstance(value, float) else text_of(value)
+    return number(value, decimals) if isinstance(value, float) else text_of(value)
 
 
 def _padding(text: str, n_digits: int) -> str:

@@ -45,19 +45,27 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
+    """A folded part of a page, or an open one, whose pictures come first."""
+
     title: str
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = field(default=())
     note: str = ""
+    is_open: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The beginning of a page: paragraphs in plain words, doubts, and pictures of size `FRONT`."""
+    """The beginning of a page: paragraphs in plain words, doubts, pictures of size `FRONT`, and further paragraphs.
+
+    The byline below the title names the method and the date.
+    """
 
     paragraphs: Sequence[str]
     doubts: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
+    byline: str = ""
+    further: Sequence[str] = ()
 
 
 def refuse_missing() -> None:
@@ -78,6 +86,7 @@ def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
             {
                 "title": section.title,
                 "note": section.note,
+                "is_open": section.is_open,
                 "tables": [_format_table(table) for table in section.tables],
                 "pictures": [_draw(picture, picture.size, letters, bar) for picture in section.pictures],
             }
