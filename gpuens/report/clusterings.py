@@ -105,10 +105,10 @@ def sections_of_clusterings(estimator: Any, evidence: Evidence | None, groups: M
 
 
 def draw_distribution(
-    values: np.ndarray, label: str, mark: float | None = None, *, whole: bool = False, ax: "Axes"
+    values: np.ndarray, label: str, mark: float | None = None, *, integers: bool = False, ax: "Axes"
 ) -> "Axes":
     """Draw the distribution of a value of the base clusterings, such as a whole number, and a line at ``mark``."""
-    if whole:
+    if integers:
         step = -(-int(np.ptp(values) + 1) // MOST_BINS)
         edges = np.arange(values.min(), values.max() + step + 1, step) - 0.5
     else:
@@ -118,7 +118,7 @@ def draw_distribution(
         ax.axvline(mark, color=MARK, linewidth=1.5, linestyle="--", label="result")
         ax.legend(frameon=False)
     ax.set(xlabel=label, ylabel="base clusterings")
-    ax.locator_params("both", integer=True) if whole else ax.locator_params("y", integer=True)
+    ax.locator_params("both", integer=True) if integers else ax.locator_params("y", integer=True)
     return hide_spines(ax)
 
 
@@ -129,7 +129,7 @@ def _distributions(estimator: Any, evidence: Evidence) -> list[Picture]:
     return [
         Picture(
             f"Number of clusters of the {len(numbers):,} base clusterings: {low:.0f} to {high:.0f} in 90 % of them",
-            partial(draw_distribution, numbers, "number of clusters", estimator.n_clusters_, whole=True),
+            partial(draw_distribution, numbers, "number of clusters", estimator.n_clusters_, integers=True),
         ),
         Picture(
             f"Their NMI with the result: {number(lower)} to {number(upper)} in 90 % of them",

@@ -497,6 +497,7 @@ ALL = {
     "clustree": lambda **more: plotting.clustree(LEVELS, **more),
     "criterion": lambda **more: plotting.criterion(CHOICE, **more),
     "label_strips": lambda **more: plotting.label_strips(ALIGNED, **more),
+    "profile": lambda **more: plotting.profile([[1.0, 2.0], [2.0, 2.0], [8.0, 1.0]], [0, 0, 1], **more),
     "membership_bars": lambda **more: plotting.membership_bars(ALIGNED, **more),
 }
 

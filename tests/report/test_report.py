@@ -497,7 +497,7 @@ def test_the_picture_of_draws_counts_them():
     from matplotlib.figure import Figure
 
     numbers = np.array([2, 2, 3, 5, 5, 5])
-    ax = clusterings.draw_distribution(numbers, "number of clusters", 3, whole=True, ax=Figure().subplots())
+    ax = clusterings.draw_distribution(numbers, "number of clusters", 3, integers=True, ax=Figure().subplots())
     assert [bar.get_height() for bar in ax.patches] == [2, 1, 0, 3]
 
 
