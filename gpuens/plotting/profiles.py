@@ -18,6 +18,7 @@ LARGEST_SCALE = 3.0  # largest end of the colour scale, in standard deviations
 MOST_FEATURES = 30  # maximum number of features in the picture, those that differ most between the clusters
 MOST_CLUSTERS = 40  # maximum number of clusters in the picture, the largest
 ROW_INCHES, COLUMN_INCHES = 0.3, 0.55  # height of a cluster's row and width of a feature's column
+MINUS = "\N{MINUS SIGN}"
 DARK = 0.6  # share of the scale above which a cell is dark, and its number white
 
 
@@ -85,7 +86,7 @@ def draw_profile(of_features: Profile, *, ax: "Axes | None" = None) -> "Axes":
     for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
             color = "white" if abs(value) > DARK * end else "black"
-            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=SMALL, color=color)
+            ax.text(j, i, f"{value:z.1f}".replace("-", MINUS), ha="center", va="center", fontsize=SMALL, color=color)
     ax.set(ylabel="cluster")
     color_bar(image, ax, "standard deviations from the mean", "both" if np.nanmax(np.abs(values)) > end else "neither")
     entitle(ax, f"Means of {checks.counted(len(columns), 'feature')} in {checks.counted(len(rows), 'cluster')}")

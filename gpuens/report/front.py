@@ -42,7 +42,7 @@ def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
     if len(evidence.clusters.sizes) > 1:
         pictures += [
             Picture("Certainty of their objects", partial(certainty, evidence)),
-            Picture("How often their objects are put together, in %", partial(nearness, evidence)),
+            Picture("How often they are put together, in %", partial(nearness, evidence)),
         ]
     return pictures
 

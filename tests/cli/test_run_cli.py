@@ -7,6 +7,7 @@ import json
 import platform
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,7 @@ def test_record_says_what_was_done_with_what(folder, call):
 
         assert psutil.Process().memory_info().rss / 4 < record["peak_memory_bytes"] < psutil.virtual_memory().total
     del record["peak_memory_bytes"]
+    assert abs(datetime.now() - datetime.fromisoformat(record.pop("date")[:16])).total_seconds() < 3600
     assert record.pop("sha256") == hashlib.sha256(Path("out.npy").read_bytes()).hexdigest()
     assert record == {
         "gpuens": gpuens.__version__,

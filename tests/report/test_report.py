@@ -181,7 +181,7 @@ def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
     first = [image["aria-label"] for image in found.images if not image["folded"]]
     assert [alt.partition(":")[0] for alt in first] == [
         "Where the clusters are", "Where they are uncertain", "How many objects each cluster has",
-        "Certainty of their objects", "How often their objects are put together, in %",
+        "Certainty of their objects", "How often they are put together, in %",
     ]  # fmt: skip
     (said,) = [text for text in found.said if text.startswith("Domains, not types: ")]
     assert f"a mean coherence of {est.joins_.coherence.mean():.2f} among neighbours; 1 of 5 hardly know" in said
