@@ -87,9 +87,9 @@ def draw_profile(of_features: Profile, *, ax: "Axes | None" = None) -> "Axes":
         if not np.isnan(value):
             color = "white" if abs(value) > DARK * end else "black"
             ax.text(j, i, f"{value:z.1f}".replace("-", MINUS), ha="center", va="center", fontsize=SMALL, color=color)
-    ax.set(ylabel="cluster")
+    ax.set(xlabel="feature", ylabel="cluster")
     color_bar(image, ax, "standard deviations from the mean", "both" if np.nanmax(np.abs(values)) > end else "neither")
-    entitle(ax, f"Means of {checks.counted(len(columns), 'feature')} in {checks.counted(len(rows), 'cluster')}")
+    entitle(ax, f"Features of {checks.counted(len(rows), 'cluster')}")
     return ax
 
 
