@@ -53,9 +53,8 @@ def substituted(value):
 
 
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
-JOB = yaml.safe_load((DEPLOY / "kubernetes.yaml").read_text())
-POD = JOB["spec"]["template"]["spec"]
-CONTAINER = POD["containers"][0]
+JOBS = {"cuda": "kubernetes.yaml", "cpu": "kubernetes-cpu.yaml"}  # by their device
+JOBS = {device: yaml.safe_load((DEPLOY / name).read_text()) for device, name in JOBS.items()}
 AWS = json.loads((DEPLOY / "aws-batch.json").read_text())
 
 # --- all files --------------------------------------------------------------------------------------------------------
@@ -63,7 +62,7 @@ AWS = json.loads((DEPLOY / "aws-batch.json").read_text())
 
 def test_files_of_deploy_fit_a_screen():
     sizes = {path.name: len(path.read_text().splitlines()) for path in DEPLOY.iterdir()}
-    assert len(sizes) == 4
+    assert len(sizes) == 5
     assert max(sizes.values()) <= 60
 
 
@@ -74,6 +73,7 @@ def test_tags_name_this_version_and_none_is_latest():
     assert {name for name, _ in tags} >= {
         "compose.yaml",
         "kubernetes.yaml",
+        "kubernetes-cpu.yaml",
         "aws-batch.json",
         "README.md",
         "batches.md",
@@ -150,50 +150,70 @@ def test_compose_has_a_scheduler_two_workers_and_a_job_for_each_profile(profile,
 # --- Kubernetes -------------------------------------------------------------------------------------------------------
 
 
-def test_the_kubernetes_job_follows_its_schema():
+@pytest.fixture(params=JOBS)
+def job(request):
+    return JOBS[request.param]
+
+
+@pytest.fixture
+def pod(job):
+    return job["spec"]["template"]["spec"]
+
+
+@pytest.fixture
+def container(pod):
+    return pod["containers"][0]
+
+
+def test_the_kubernetes_job_follows_its_schema(job):
     kubernetes_validate = package("kubernetes_validate")
-    kubernetes_validate.validate(JOB, "1.31", strict=True)
+    kubernetes_validate.validate(job, "1.31", strict=True)
 
 
-def action_of(code):
+def action_of(job, code):
     """Return the action of the first rule of the pod failure policy that applies to an exit code."""
-    for rule in JOB["spec"]["podFailurePolicy"]["rules"]:
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    for rule in job["spec"]["podFailurePolicy"]["rules"]:
         condition = rule.get("onExitCodes", {})
         if condition:
-            assert (condition["containerName"], condition["operator"]) == (CONTAINER["name"], "In")
+            assert (condition["containerName"], condition["operator"]) == (container["name"], "In")
             assert condition["values"] == sorted(condition["values"])  # the server demands this order
         if code in condition.get("values", ()):
             return rule["action"]
     return None
 
 
-def test_kubernetes_tries_again_what_may_succeed_and_nothing_else():
-    assert {action_of(code) for code in AGAIN} == {"Count"}
-    assert action_of(failures.USAGE) == "FailJob"
-    assert {action_of(code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
-    first = JOB["spec"]["podFailurePolicy"]["rules"][0]
+def test_kubernetes_tries_again_what_may_succeed_and_nothing_else(job, pod):
+    assert {action_of(job, code) for code in AGAIN} == {"Count"}
+    assert action_of(job, failures.USAGE) == "FailJob"
+    assert {action_of(job, code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
+    first = job["spec"]["podFailurePolicy"]["rules"][0]
     assert (first["action"], first["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
-    assert POD["restartPolicy"] == "Never"  # a pod failure policy requires this value
-    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # the action FailIndex requires this limit
+    assert pod["restartPolicy"] == "Never"  # a pod failure policy requires this value
+    assert job["spec"]["backoffLimitPerIndex"] > 0  # the action FailIndex requires this limit
 
 
-def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():
-    options = understood(CONTAINER["args"])
-    assert (options.shard, options.of) == ("auto", JOB["spec"]["completions"])
-    assert JOB["spec"]["completionMode"] == "Indexed"
-    assert CONTAINER["resources"]["limits"]["nvidia.com/gpu"] == 1
-    places = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
+@pytest.mark.parametrize("device", JOBS)
+def test_each_pod_of_kubernetes_does_its_shard_on_its_device(device):
+    job = JOBS[device]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    options = understood(container["args"])
+    assert (options.shard, options.of) == ("auto", job["spec"]["completions"])
+    assert job["spec"]["completionMode"] == "Indexed"
+    assert container["resources"]["limits"].get("nvidia.com/gpu", 0) == (device == "cuda")
+    assert re.search(rf"-{device}[0-9]*$", container["image"])
+    places = {mount["mountPath"] for mount in container["volumeMounts"]}
     for path in (options.manifest, options.out, options.heartbeat):
         assert f"/{Path(path).parts[1]}" in places  # the root file system is read-only
-    program, *words = CONTAINER["startupProbe"]["exec"]["command"]
+    program, *words = container["startupProbe"]["exec"]["command"]
     assert program == "gpuens"
-    assert (understood(words).check, understood(words).device) == (True, "cuda")
+    assert (understood(words).check, understood(words).device or "cpu") == (True, device)
 
 
-def test_kubernetes_kills_what_no_longer_writes_its_heartbeat(tmp_path):
-    heartbeat = understood(CONTAINER["args"]).heartbeat
+def test_kubernetes_kills_what_no_longer_writes_its_heartbeat(container, tmp_path):
+    heartbeat = understood(container["args"]).heartbeat
     file = tmp_path / "heartbeat"
-    shell, option, line = CONTAINER["livenessProbe"]["exec"]["command"]
+    shell, option, line = container["livenessProbe"]["exec"]["command"]
     assert heartbeat in line
 
     def lives():
