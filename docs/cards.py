@@ -52,6 +52,22 @@ def in_chunks(kind: Any) -> str:
     return "pieces" if kind().parts().learns_by_sums else "core groups"
 
 
+# device: the steps of a fit that run there, each with a function that tells whether they do for a class
+DEVICES: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "CPU": {"all steps, on all cores": lambda kind: True},
+    "GPU": {
+        "all steps": lambda kind: kind.on_gpu == "all steps",
+        "all but the last step": lambda kind: kind.on_gpu == "all but the last step",
+        "the reduction to distinct rows": lambda kind: kind.on_gpu == "the reduction",
+    },
+    "Dask": {
+        "all steps, with distinct rows in pieces on the workers": lambda kind: in_chunks(kind) == "pieces",
+        "the reduction on the workers, the rest in one process": lambda kind: in_chunks(kind) == "core groups",
+        "nothing: features must be in memory": lambda kind: in_chunks(kind) == "–",
+    },
+}
+
+
 COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "method": lambda name, kind, words: f"[`{name}`](generated/methods/{name}.md)",
     "class": lambda name, kind, words: f"`{kind.__name__}`",
@@ -61,7 +77,7 @@ COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "a missing label": lambda name, kind, words: words.get("missing", MATCHES_NOTHING),
     "k chosen without `n_clusters`": lambda name, kind, words: chooses(kind, words),
     "Dask": lambda name, kind, words: in_chunks(kind),
-    "GPU": lambda name, kind, words: words["gpu"],
+    "GPU": lambda name, kind, words: kind.on_gpu,
     "paper": lambda name, kind, words: cited(words["paper"]),
 }
 
@@ -140,6 +156,16 @@ def table() -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def devices() -> str:
+    """Return the table of devices in Markdown: the steps that run there, and the methods with these steps."""
+    lines = ["| device | what runs there | methods |", "|---|---|---|"]
+    for device, steps in DEVICES.items():
+        for step, runs in steps.items():
+            names = [f"[`{name}`](generated/methods/{name}.md)" for name, kind in ge.methods().items() if runs(kind)]
+            lines.append(f"| {device} | {step} | {', '.join(names) if len(names) < len(ge.methods()) else 'all'} |")
+    return "\n".join(lines)
+
+
 def card(name: str, words: Words, measured: dict[str, Any]) -> str:
     """Return the page of a method."""
     kind = ge.methods()[name]
@@ -193,35 +219,57 @@ def measurements() -> dict[str, Any]:
     return found
 
 
-def reference() -> str:
-    """Return the page of all public names; each name has its own page, and a method has its card."""
+def references() -> dict[str, str]:
+    """Return the pages of all public names: an overview, and a page for each module and for the methods."""
     methods = {kind.__name__: name for name, kind in ge.methods().items()}
     plain = [n for n in ge.__all__ if n not in methods and not n.startswith("_")]
     modules = [n for n in plain if isinstance(getattr(ge, n), ModuleType)]
     functions = [n for n in plain if n not in modules]
-    parts = [
-        "# API reference",
-        "Every name of `import gpuens as ge`; the page of each tells since which version it exists.",
-        "## Functions and classes",
-    ]
-    parts.append(listing("gpuens", functions))
-    parts.append(
-        "## Methods\n\n"
-        + "\n".join(f"- [`{c}`](methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
-        + "\n\n```{toctree}\n:hidden:\n:glob:\n\nmethods/*\n```"
+    in_short = [getattr(ge, n) for n in functions]
+    pages = {"functions": page_of_names("Functions and classes", "The names of `ge` itself.", "gpuens", functions)}
+    lines = [f"| [Functions and classes](reference/functions.md) | {links('gpuens', functions)} |"]
+    pages["methods"] = (
+        "# Methods\n\n"
+        + "\n".join(f"- [`{c}`](../methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
+        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "".join(f"../methods/{n}\n" for n in methods.values())
+        + "```\n"
     )
+    of_methods = ", ".join(f"[`{c}`](methods/{n}.md)" for c, n in methods.items())
+    lines.append(f"| [Methods](reference/methods.md) | {of_methods} |")
     for name in modules:
         module = getattr(ge, name)
-        told = [getattr(ge, n) for n in functions]
         names = [
             n
             for n in getattr(module, "__all__", public(module))
             if not isinstance(getattr(module, n), ModuleType | dict)
-            and not any(getattr(module, n) is thing for thing in told)
+            and not any(getattr(module, n) is thing for thing in in_short)
         ]
-        first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
-        parts.append(f"## gpuens.{name}\n\n{first}\n\n" + listing(f"gpuens.{name}", names))
-    return "\n\n".join(parts) + "\n"
+        about = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
+        pages[name] = page_of_names(f"ge.{name}", about, f"gpuens.{name}", names)
+        lines.append(f"| [ge.{name}](reference/{name}.md) | {about}<br>{links(f'gpuens.{name}', names)} |")
+    overview = (
+        "# API reference\n\nEvery name of `import gpuens as ge`; its page tells since which version it exists.\n\n"
+        "| group | names |\n|---|---|\n"
+        + "\n".join(lines)
+        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "".join(f"reference/{name}\n" for name in pages)
+        + "```\n"
+    )
+    return {"reference.md": overview} | {f"reference/{name}.md": text for name, text in pages.items()}
+
+
+def links(module: str, names: list[str]) -> str:
+    """Return the short names of a module as links to their pages."""
+    return ", ".join(f"[`{name}`](api/{module}.{name}.rst)" for name in names)
+
+
+def page_of_names(title: str, about: str, module: str, names: list[str]) -> str:
+    """Return the page of the names of a module, each with the first line of its documentation."""
+    lines = "\n   ".join(names)
+    options = "   :toctree: ../api\n   :nosignatures:"
+    listing = f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
+    return f"# {title}\n\n{about}\n\n{listing}\n"
 
 
 def public(module: ModuleType) -> list[str]:
@@ -230,12 +278,6 @@ def public(module: ModuleType) -> list[str]:
         for n, thing in vars(module).items()
         if not n.startswith("_") and getattr(thing, "__module__", "") == module.__name__
     ]
-
-
-def listing(module: str, names: list[str]) -> str:
-    lines = "\n   ".join(names)
-    options = "   :toctree: api\n   :nosignatures:"
-    return f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
 
 
 def without_links_out(text: str, repository: str = "") -> str:
@@ -247,7 +289,7 @@ def without_links_out(text: str, repository: str = "") -> str:
 def write(folder: Path) -> None:
     """Write all made pages, except unchanged ones."""
     measured = measurements()
-    pages = {"table.md": table(), "papers.md": papers(), "reference.md": reference()}
+    pages = {"table.md": table(), "devices.md": devices(), "papers.md": papers()} | references()
     pages |= {f"methods/{name}.md": card(name, words, measured) for name, words in said().items()}
     for name, text in pages.items():
         path = folder / name
