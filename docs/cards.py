@@ -20,18 +20,13 @@ from gpuens.runtime.registry import summary
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 MATCHES_NOTHING = "matches nothing"
-LETTER = re.compile(r"[A-Za-zͰ-Ͽ]+(?:_[A-Za-zͰ-Ͽ]+)?'?")  # a letter with its index, such as x_m
-OPERATORS = {
-    "Σ",
-    "Π",
-    "max",
-    "min",
-    "argmax",
-    "log",
-    "exp",
-    "cos",
-}  # operators; their index is the range of a sum or maximum, not part of a name
-PROSE = re.compile(r"[a-z]{2,}|METIS")
+GREEK = ["alpha", "beta", "gamma", "delta", "varepsilon", "theta", "lambda", "mu", "pi", "rho", "tau", "varphi"]
+INDEX = r"(?:_(?:\{(\w+)\}|(\w)))?"
+# a name in letters, an operator with its range, or a letter with its index, such as \operatorname{NMI}, \sum_m and x_m
+PART = re.compile(
+    rf"\\operatorname\{{(\w+)\}}|\\(?:sum|prod|max|min)(?:_\{{([^}}]*)\}})?|((?:\\(?:{'|'.join(GREEK)})(?![A-Za-z])|[A-Za-z])'?{INDEX})"
+)
+TEXT = re.compile(r"\\text\{[^}]*\}|\\(?!operatorname|sum|prod|max|min|" + "|".join(GREEK) + r")[A-Za-z]+")
 LETTERS_OF_THE_TABLE = (
     "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
     "them, N objects and k clusters wanted."
@@ -114,29 +109,41 @@ def papers() -> str:
 
 
 def letters(formula: str) -> list[str]:
-    """Return the letters of a formula that need an explanation, in the order of the formula."""
-    found = []
-    for letter in LETTER.findall(formula):
-        name, _, index = letter.partition("_")
-        found.append(index if name in OPERATORS else letter)
-    return [letter for letter in dict.fromkeys(found) if letter]
+    """Return the letters of a formula in LaTeX that need an explanation, in the order of the formula."""
+    used: list[str] = []
+    for name, bounds, letter, *indices in PART.findall(TEXT.sub(" ", formula)):
+        index = "".join(indices)
+        if name and not name.startswith("arg"):
+            used.append(name)
+        elif letter:
+            base = letter.partition("_")[0]
+            used.append(f"{base}_{{{index}}}" if len(index) > 1 else f"{base}_{index}" if index else base)
+        used += letters(bounds) if bounds else []
+    return [*dict.fromkeys(used)]
 
 
 def formula(name: str) -> str:
     """Return the formula of a method and the meanings of its letters; refuse a letter without a meaning."""
     formulas = loaded("formulas")
-    text, where = formulas[name]["formula"].strip(), formulas[name].get("where", {})
+    lines, where = formulas[name]["formula"].strip().splitlines(), formulas[name].get("where", {})
+    equations = "\n".join(line for line in lines if not line.startswith(" "))
+    remarks = " ".join(line.strip() for line in lines if line.startswith(" "))
     means = formulas["symbols"] | where
-    used = letters(text)
-    unknown = [letter for letter in used if letter not in means and not PROSE.fullmatch(letter)]
+    used = letters(equations + " ".join(re.findall(r"\$(.*?)\$", remarks)))
+    unknown = [letter for letter in used if letter not in means]
     if unknown or not where.keys() <= set(used):
         raise ValueError(
             f"docs/formulas.toml, {name}: {unknown} are not explained, {where.keys() - set(used)} not used."
         )
-    explained = [(letter, means[letter]) for letter in used if letter in means]
-    explained += [("[ … ]", "1 if what is in it holds, else 0")] if "[" in text else []
-    lines = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in explained)
-    return f"```text\n{text}\n```\n\n| letter | means |\n|---|---|\n{lines}"
+    explained = [(f"${letter_as_math(letter)}$", means[letter]) for letter in used]
+    explained += [("[ … ]", "1 if what is in it holds, else 0")] if "[" in equations else []
+    meanings = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in explained)
+    return f"```{{math}}\n{equations}\n```\n\n{remarks}\n\n| letter | means |\n|---|---|\n{meanings}"
+
+
+def letter_as_math(letter: str) -> str:
+    """Return a letter in LaTeX; a name of several letters, such as NMI, is upright."""
+    return rf"\operatorname{{{letter}}}" if letter.isalpha() and len(letter) > 1 else letter
 
 
 def said() -> dict[str, Words]:
