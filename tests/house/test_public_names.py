@@ -74,7 +74,7 @@ def test_pages_tell_the_version(public_names, monkeypatch):
         return lines[1:]
 
     def told(version):
-        return ["", ".. rst-class:: since", "", f"Since version {version}."]
+        return ["", ".. container:: since", "", f"   Since version {version}."]
 
     assert added("class", "gpuens.EAC") == added("function", "gpuens.metrics.vi") == told("0.1")
     assert added("method", "gpuens.EAC.fit") == added("class", "gpuens.Other") == []
