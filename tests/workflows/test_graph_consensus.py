@@ -270,8 +270,8 @@ def test_nodes_of_networkx_that_are_large_numbers():
         assert {frozenset(pair) for pair in pairs(found)} == {frozenset(ids[:2]), frozenset(ids[1:])}
 
 
-NAMES = {  # of six nodes, in the order of the result
-    "texts": np.array(["f", "a", "b", "e", "d", "c"])[[0, 1, 2, 4, 3, 5]],  # in the order of their first lines
+NAMES = {  # names of six nodes, in the order of the result
+    "texts": np.array(["f", "a", "b", "e", "d", "c"])[[0, 1, 2, 4, 3, 5]],  # texts keep the order of their first lines
     "large": np.array([LARGE + 11 * i for i in range(6)], "u8"),
     "negative": np.arange(6) * 7 - 3,
     "far apart": np.arange(6) * 10**12,
