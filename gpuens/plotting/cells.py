@@ -114,8 +114,8 @@ def _draw_column(ax: "Axes", adata: Any, name: str, entry: str, places: Places, 
             _name_clusters(ax, places, codes, names)
         return ax
     values = column.to_numpy(dtype=np.float64)
-    known = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
-    low, high, lowest, median = np.quantile(known, (*SCALE_QUANTILES, LOWEST_SHARE, 0.5))
+    numbers = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
+    low, high, lowest, median = np.quantile(numbers, (*SCALE_QUANTILES, LOWEST_SHARE, 0.5))
     entitle(ax, f"Median {median:.3g}; a tenth of {len(values):,} cells below {lowest:.3g}")
     draw_numbers(ax, places, values, (low, high), shorten(name, 40), s, lowest_on_top=True)
     return ax
@@ -150,7 +150,7 @@ def _name_clusters(ax: Any, places: Places, codes: np.ndarray, names: Any) -> No
     boxes: list[Any] = []
     for text in texts:
         box = text.get_window_extent().padded(2)
-        if any(box.overlaps(other) for other in boxes):
+        if any(map(box.overlaps, boxes)):
             text.remove()
         else:
             boxes.append(box)
