@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.cells import MISSING_GREY, spread_colors
-from gpuens.plotting.drawing import axes, count_drawn, entitle, select_evenly, shorten, type_name, write_names
+from gpuens.plotting.drawing import (
+    axes,
+    color_clusters,
+    count_drawn,
+    entitle,
+    label_axes,
+    select_evenly,
+    shorten,
+    type_name,
+    write_names,
+)
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -74,8 +83,9 @@ def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: 
     has_names = len(image) * ROW_INCHES <= height
     names = [_row_name(aligned, m) for m in clusterings] if has_names else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
-    ax.set_ylabel("clustering" if has_names else f"clusterings{', by number of clusters' * (order is None)}")
     _name_reference(ax, aligned, objects, bins)
+    text = "clustering" if has_names else f"clusterings{', by number of clusters' * (order is None)}"
+    label_axes(ax, ax.get_xlabel(), text)
     entitle(ax, f"The labels of {len(aligned.reference):,} objects in {_count_drawn(clusterings, aligned)}")
     return ax
 
@@ -205,8 +215,9 @@ def _palette(aligned: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
     codes = np.arange(len(aligned.names))
     heads = codes[aligned.families == codes]
-    colors = np.full((len(codes) + 1, 3), MISSING_GREY)
-    colors[heads] = spread_colors(len(heads))
+    of_heads = color_clusters([aligned.names[head] for head in heads])
+    colors = np.empty((len(codes) + 1, 3))
+    colors[heads], colors[-1] = of_heads[:-1], of_heads[-1]
     for head in heads.tolist():
         parts = codes[(aligned.families == head) & (codes != head)]
         for place, part in enumerate(parts.tolist()):
@@ -235,4 +246,4 @@ def _name_reference(ax: Any, aligned: "Aligned", objects: np.ndarray, bins: np.n
     wide = np.diff(edges) >= LEAST_WIDTH * n_columns
     names = [*aligned.names, "missing"]
     write_names(ax.xaxis, ((edges[1:] + edges[:-1]) / 2)[wide], [names[code] for code in reference[starts][wide]])
-    ax.set_xlabel(f"{len(aligned.reference):,} objects, by cluster of the reference")
+    label_axes(ax, f"{len(aligned.reference):,} objects, by cluster of the reference", ax.get_ylabel())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import FORMATS, GIVEN, call, files, folder  # noqa: F401
+from commands import FORMATS, GIVEN, call, done, files, folder  # noqa: F401
 from conftest import raising
 
 from gpuens.runtime import failures, installing
@@ -82,18 +82,72 @@ BEFORE_READING = {
     "": "the following arguments are required: COMMAND; see gpuens --help.",
     "clutser": "argument COMMAND: invalid choice: 'clutser' (choose from *",
     "run labels.csv -k 3 --header --no-header": "argument --no-header: not allowed with argument --header; *",
-    "run labels.npy -k 3 --scheduler threads --sep ;": "--sep is for files that are read in one piece; *",
-    "run labels.npy -k 3 --scheduler threads --long": "--long is for files that are read in one piece; *",
-    "run labels.npy -k 3 --scheduler threads --no-missing NA": "--no-missing is for files that are read in *",
     "run labels.csv -k 3 --long --one-hot": "argument --one-hot: not allowed with argument --long; *",
-    "run labels.npy -k 3 --scheduler threads --id-column a": "--id-column is for files that are read in one piece; *",
     "generate features.npy --objects half -o out.npy": "--objects must be a whole number or a number, not 'half'.",
     "generate features.npy": "the following arguments are required: -o/--output; see gpuens generate --help.",
     "generate features.npy -o features.npy": "output 'features.npy' is the input itself; choose another name.",
     "generate features.npy -o out.h5": "path 'out.h5' has no known ending; it must end in *",
     "demo --seed -1": "random_state must be at least 0, but is -1.",
+    "run labels.csv -k 3 --evidence -o out.npy": "--evidence is written beside the labels, which 'out.npy' *",
+    "run labels.csv -k 3 --membership --method em -o out.h5ad": "--membership is written beside the labels, which *",
+    "run labels.csv -k 3 --membership": "--membership needs a method with shares in clusters, but 'lwgp' has none; *",
+    "run labels.csv -k 3 --min-confidence 1.2": "--min-confidence must be from 0 to 1, but is 1.2.",
+    "run labels.csv -k 3 -o out.npy --report": "argument --report: expected one argument; see gpuens run --help.",
+    "run labels.csv -k 3 -o out.npy --report out.txt": "path 'out.txt' has no known ending; it must end in .html.",
+    "run labels.csv -k 3 --method ecrmc": "--features is needed, because method 'ecrmc' compares the objects by *",
+    "run labels.csv -k 3 --method ecrmc --features features.npy -o features.npy": "output 'features.npy' is *",
+    "run labels.csv -k 3 --method lwea --features features.npy": "--features is no option of method 'lwea', which *",
+    "choose labels.csv --features features.npy": "give either LABELS or --features FILE.",
+    "choose labels.csv --n-init 3": "--n-init applies to --features; leave it out with LABELS.",
+    "choose labels.csv --ks 2-6": "argument --ks: numbers of clusters are written 2:20, not '2-6'; see *",
+    "cluster features.npy -k 3 -o out.npy --kind spectral": "argument --kind: invalid choice: 'spectral' (choose *",
+    "cluster features.npy -k 3 -o out.npy --method hgbf": "method must be one of * (did you mean 'hbgf'?).",
+    "cluster features.npy -k 0 -o out.npy": "n_clusters must be at least 1, but is 0.",
+    "cluster features.npy -k 3 -o out.npy --kind leiden --n-clusterings 5": "n_clusterings=5 is not for kind=*",
+    "cluster features.npy -k 3 -o out.npy --evidence": "--evidence is written beside the labels, which 'out.npy' *",
+    "cluster nothing -k 3 -o out.npy --scheduler threads": "path 'nothing' has no known ending; it must end in .npy, *",
+    "cluster features.npy -k 3 -o out.npy --chunk-rows 5": "--chunk-rows=5 is for work in chunks: add --scheduler, *",
+    "cluster features.npy -k 3 -o out.npy --workers 2": "--workers=2 is for a cluster of this machine: add *",
+    "cluster features.npy -k 3 -o out.npy --scheduler threads --workers 2": "--workers=2 is for a cluster of this *",
+    "generate features.npy -o out.npy --kind leiden -k 3": "--kind leiden takes no -k; use it with --kind kmeans.",
+    "generate features.npy -o out.npy --kind leiden --n-clusterings 3": "--kind leiden takes no --n-clusterings; *",
+    "generate features.npy -o out.npy --resolutions 1": "--kind kmeans takes no --resolutions; use it with --kind *",
+    "generate features.npy -o out.npy --kind leiden --resolutions high": "--resolutions must be a number or numbers *",
+    "generate features.npy -o out.npy --kind leiden --n-seeds 1.5": "--n-seeds must be a whole number, not '1.5'.",
+    "compare labels.csv": "the following arguments are required: -k/--n-clusters; see gpuens compare --help.",
+    "compare labels.csv -k 4 --report page.txt": "path 'page.txt' has no known ending; it must end in .html.",
+    "compare labels.csv -k 4 -o table.txt": "path 'table.txt' has no known ending; it must end in .csv, .tex.",
+    "describe": "give either LABELS or --shape NxM.",
+    "describe labels.csv --shape 10x3": "give either LABELS or --shape NxM.",
+    "describe --shape 10x3": "--shape needs -k, the number of clusters of the consensus.",
+    "describe --shape 10:3 -k 2": "argument --shape: * such as 20000000x30, not '10:3'; see gpuens describe --help.",
+    "describe --shape 10x3 -k 2 --exclude a": "--exclude is for LABELS*",
+}
+IN_ONE_PIECE = {
+    "run labels.npy -k 3": (
+        *("--evidence", "--header", "--id-column a", "--long", "--min-confidence 0.5", "--no-missing NA", "--sep ;"),
+        "--weight-column 0",
+    ),
+    "cluster features.npy -k 3 -o out.csv": (
+        *("--evidence", "--header", "--id-column a", "--key X", "--missing ?", "--no-header", "--sep ;"),
+    ),
+}
+BEFORE_READING |= {
+    f"{command} --scheduler threads {option}": f"{option.split()[0]} is for files that are read in one piece; *"
+    for command, options in IN_ONE_PIECE.items()
+    for option in options
 }
 AFTER_READING = {
+    "run labels.csv -k 3 -o out.npy --report nowhere/out.html": "path 'nowhere/out.html' is in a directory that *",
+    "run labels.csv -k 3 --method ecrmc --features nothing.npy": "path 'nothing.npy' does not exist; check the name.",
+    "compare labels.csv -k 4 --methods lwaa": "method must be one of * (did you mean 'lwea'?).",
+    "compare labels.csv -k 4 --truth labels.csv --methods eac": "path * choose one by --truth FILE:COLUMN.",
+    "compare labels.csv -k 4 --truth nothing --methods eac": "--truth=nothing is neither a label file nor a single *",
+    "compare labels.csv -k 4 --truth labels.csv:nothing --methods eac": "columns: there is no column 'nothing'; *",
+    "compare labels.csv -k 4 --methods eac --repeat 0": "repeat must be at least 1, but is 0.",
+    "describe nowhere.csv": "path 'nowhere.csv' does not exist; check the name.",
+    "describe labels.csv -k 1000": "n_clusters=1000 *",
+    "align labels.csv --to labels.csv -o out.npy": "path 'labels.csv' has 6 columns where one is needed; write the *",
     "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
     "run broken.npy -k 3": "path 'broken.npy' cannot be read as a file of the kind that its ending names (*",
@@ -163,15 +217,14 @@ def test_an_output_without_a_name_is_refused(folder, call):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
 @pytest.mark.usefixtures("unpainted")
-def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
+def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, done):
     name = os.fsdecode(b"\xff\xfe")
     os.rename("labels.csv", f"{name}.csv")
     for line in (
         f"run {name}.csv -k 3 -o {name}.npy --report {name}.html",
         f"generate features.npy -k 3 -o {name}.npy",
     ):
-        code, _, err = call(line)
-        assert (code, err) == (0, [])
+        done(line)
         assert json.loads(Path(f"{name}.npy.json").read_text())["output"] == f"{name}.npy"
 
 

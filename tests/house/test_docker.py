@@ -123,12 +123,8 @@ def test_the_image_has_the_files_that_the_wheel_is_made_of():
 
 def test_compose_follows_its_specification():
     package("check_jsonschema")
-    path = DOCKER / "compose.yaml"
-    ran = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", path],
-        capture_output=True,
-        text=True,
-    )
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    ran = subprocess.run([*check, DOCKER / "compose.yaml"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
 
 
@@ -277,20 +273,10 @@ def submitted(script, folder, *words, **environment):
         (folder / name).chmod(0o755)
     log = folder / "log"
     log.write_text("")
+    environment |= {"LOG": str(log), "PIDS": str(folder / "pids"), "SLURM_JOB_ID": "17"}
+    environment["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
-        ["bash", DEPLOY / script, *words],
-        env={
-            **os.environ,
-            "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-            "LOG": str(log),
-            "PIDS": str(folder / "pids"),
-            "SLURM_JOB_ID": "17",
-            **environment,
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        ["bash", DEPLOY / script, *words], env=os.environ | environment, cwd=folder, capture_output=True, timeout=60
     )
     return ran.returncode, log.read_text().splitlines()
 
@@ -313,11 +299,8 @@ def test_slurm_tries_again_what_may_succeed_and_nothing_else(tmp_path, code):
 @linux
 def test_slurm_starts_no_batch_on_a_dead_gpu(tmp_path):
     ended, notes = submitted("slurm.sbatch", tmp_path, "jobs.yaml", "out", CHECK="75")
-    assert ended == 0
-    assert [note for note in notes if not note.startswith("srun")] == [
-        "gpuens info --check --device cuda",
-        "scontrol requeue 17",
-    ]
+    others = [note for note in notes if not note.startswith("srun")]
+    assert (ended, others) == (0, ["gpuens info --check --device cuda", "scontrol requeue 17"])
 
 
 def test_slurm_ends_tasks_in_time_and_lets_nodes_fail():

@@ -78,11 +78,7 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
         ({"X": GRAPH, "method": "ecrmc", "kind": "leiden"}, TypeError, "X must be dense features for method 'ecrmc'"),
         ({"kind": "leiden", "n_clusterings": 20}, ValueError, "n_clusterings=20 is not for kind='leiden'"),
         ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
-        (
-            {"kind": "spectral"},
-            ValueError,
-            "kind must be one of 'kmeans', 'landmark', 'leiden', 'mixed', not 'spectral'",
-        ),
+        ({"kind": "best"}, ValueError, "kind must be one of 'kmeans', 'landmark', 'leiden', 'mixed', not 'best'"),
     ],
 )
 def test_what_is_refused_before_base_clusterings_are_made(given, kind, mentioned, monkeypatch):
@@ -101,16 +97,8 @@ def test_what_is_no_features_is_refused(kind):
 @pytest.mark.parametrize(
     ("given", "kind", "mentioned"),
     [
-        (
-            {"kind": "kmeans"},
-            TypeError,
-            "X is in chunks, but kind='kmeans' needs features in one piece",
-        ),
-        (
-            {"kind": "leiden"},
-            TypeError,
-            "X is in chunks, but kind='leiden' needs features in one piece",
-        ),
+        ({"kind": "kmeans"}, TypeError, "X is in chunks, but kind='kmeans' needs features in one piece"),
+        ({"kind": "leiden"}, TypeError, "X is in chunks, but kind='leiden' needs features in one piece"),
         ({"method": "ecrmc"}, TypeError, "X is in chunks, but method 'ecrmc' compares each object with all others"),
         ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
     ],
@@ -134,41 +122,6 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
         assert cli.main([*command.split(), "nothing", "--kind", "leiden", "-o", str(tmp_path / "out.npy")]) == 2
         # this error is raised before the data set is searched for
         assert installing.command("leiden") in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--kind spectral -k 3", "argument --kind: invalid choice: 'spectral'"),
-        ("-k 3 --method hgbf", "hbgf"),
-        ("-k 0", "n_clusters must be at least 1, but is 0."),
-        ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
-        ("-k 3 --scheduler threads", "path 'nothing' has no known ending; it must end in .npy, .zarr, .parquet."),
-        ("-k 3 --chunk-rows 5", "--chunk-rows=5 is for work in chunks: add --scheduler, or leave it out."),
-        ("-k 3 --workers 2", "--workers=2 is for a cluster of this machine: add --scheduler local (or cuda)"),
-        ("-k 3 --scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
-        *[
-            (
-                f"-k 3 --scheduler threads {option} {value}",
-                f"{option} is for files that are read in one piece; leave it",
-            )
-            for option, value in (
-                ("--key", "X"),
-                ("--id-column", "id"),
-                ("--sep", ";"),
-                ("--header", ""),
-                ("--no-header", ""),
-                ("--missing", "?"),
-                ("--evidence", ""),
-            )
-        ],
-    ],
-)
-def test_the_command_line_refuses_before_it_reads(words, said, tmp_path, capsys):
-    out = tmp_path / "out.npy"
-    assert cli.main(["cluster", "nothing", "-o", str(out), *words.split()]) == 2
-    assert said in capsys.readouterr().err
-    assert not out.exists()
 
 
 # --- features in chunks, and in files ---------------------------------------------------------------------------------
@@ -312,16 +265,11 @@ def test_what_chunks_cannot_be_is_refused_before_work(in_chunks, tmp_path, monke
     np.save("flat.npy", X[:, 0])
     np.save("wrong.npy", np.where(np.arange(600).reshape(200, 3) == 451, np.nan, X))
     np.save("words.npy", X.astype(str))
+    chunks = "scheduler=threads is for work in chunks, but"
     for words, said in (
-        (
-            "X.npy --kind kmeans",
-            "scheduler=threads is for work in chunks, but kind='kmeans' needs features in one piece",
-        ),
-        (
-            "X.npy --kind leiden",
-            "scheduler=threads is for work in chunks, but kind='leiden' needs features in one piece",
-        ),
-        ("X.npy --method ecrmc", "scheduler=threads is for work in chunks, but method 'ecrmc' compares each object"),
+        ("X.npy --kind kmeans", f"{chunks} kind='kmeans' needs features in one piece"),
+        ("X.npy --kind leiden", f"{chunks} kind='leiden' needs features in one piece"),
+        ("X.npy --method ecrmc", f"{chunks} method 'ecrmc' compares each object"),
         ("X.npy --chunk-rows 0", "chunk_rows must be at least 1, but is 0."),
         ("X.npy --columns 3", "columns: there is no column '3'; there are 0 … 2."),
         ("nothing.npy", "path 'nothing.npy' does not exist; check the name."),
@@ -417,21 +365,6 @@ def test_the_command_line_reads_cells(files, capsys):
     assert (
         "has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name features" in capsys.readouterr().err
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--kind leiden -k 3", "--kind leiden takes no -k; use it with --kind kmeans."),
-        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings; use it with --kind kmeans."),
-        ("--resolutions 1", "--kind kmeans takes no --resolutions; use it with --kind leiden."),
-        ("--kind leiden --resolutions high", "--resolutions must be a number or numbers with commas between them"),
-        ("--kind leiden --n-seeds 1.5", "--n-seeds must be a whole number"),
-    ],
-)
-def test_the_command_line_refuses_options_of_other_kinds(words, said, files, capsys):
-    assert cli.main(f"generate X.npy -o labels.npy {words}".split()) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_help_says_which_kinds_an_option_is_of(capsys):
