@@ -24,28 +24,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 
 def literal_e_step(labels, alpha, theta):
     """Return posteriors (N, K) and the log-likelihood; theta[m][r][label] is a probability."""
-    shares, total = [], 0.0
-    for row in labels.tolist():
-        logs = [
-            math.log(max(alpha[r], FLOOR))
-            + sum(math.log(max(theta[m][r][v], FLOOR)) for m, v in enumerate(row) if v >= 0)
-            for r in range(len(alpha))
-        ]
-        most = max(logs)
-        scaled = [math.exp(value - most) for value in logs]
-        shares.append([value / sum(scaled) for value in scaled])
-        total += most + math.log(sum(scaled))
-    return np.array(shares), total
+    logs = np.array([
+        [math.log(max(a, FLOOR)) + sum(math.log(max(theta[m][r][v], FLOOR)) for m, v in enumerate(row) if v >= 0)
+         for r, a in enumerate(alpha)] for row in labels.tolist()
+    ])  # fmt: skip
+    most = logs.max(axis=1, keepdims=True)
+    sums = np.exp(logs - most).sum(axis=1, keepdims=True)
+    return np.exp(logs - most) / sums, (most + np.log(sums)).sum()
 
 
 def literal_m_step(labels, shares):
     theta = []
     for column in labels.T:
-        known = column >= 0
-        sums = np.array(
-            [[shares[column == v, r].sum() for v in range(column.max() + 1)] for r in range(shares.shape[1])]
-        )
-        theta.append(sums / shares[known].sum(axis=0)[:, None])
+        sums = np.array([shares[column == v].sum(axis=0) for v in range(column.max() + 1)]).T
+        theta.append(sums / shares[column >= 0].sum(axis=0)[:, None])
     return shares.mean(axis=0), theta
 
 
@@ -137,12 +129,11 @@ def test_devices_threads_and_blocks(restarts_on, at_once, where, monkeypatch, si
 
 def test_counts_are_repetitions():
     rows = Rows(NOISE, counts=np.arange(len(NOISE)) % 4 + 1)
-    found, expected = (
-        Mixture(n_init=3)(None, given, 4) for given in (rows, Rows(np.repeat(NOISE, rows.counts, axis=0)))
-    )
-    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    assert found.results["log_likelihood"] == expected.results["log_likelihood"]
-    assert found.results["proportions"].tolist() == expected.results["proportions"].tolist()
+    every = Rows(np.repeat(NOISE, rows.counts, axis=0))
+    partition, expected = (Mixture(n_init=3)(None, x, 4) for x in (rows, every))
+    np.testing.assert_array_equal(np.repeat(partition.labels, rows.counts), expected.labels)
+    np.testing.assert_equal(partition.results["log_likelihood"], expected.results["log_likelihood"])
+    np.testing.assert_array_equal(partition.results["proportions"], expected.results["proportions"])
 
 
 def test_powers_and_logarithms():
