@@ -320,17 +320,6 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(found.results["objective"], expected.results["objective"], rtol=1e-12)
 
 
-def test_one_cluster_and_as_many_as_rows():
-    ens = ge.Ensemble(LABELS["33 rows"]())
-    tables, weights = tables_of(ens), counts_for(33)
-    X = features(ens, tables)
-    one, all_of_them = run(ens, tables, weights, 1), run(ens, tables, weights, 33)
-    assert not one.labels.any()
-    np.testing.assert_allclose(one.results["objective"], objective(X, weights, one.labels), rtol=1e-12)
-    np.testing.assert_array_equal(all_of_them.labels, np.arange(33))
-    np.testing.assert_allclose(all_of_them.results["objective"], 0, atol=1e-9)
-
-
 @pytest.mark.parametrize("n_clusters", [4, 5, 12])
 def test_rows_of_the_same_features_stay_together(n_clusters, where):
     """The tables have repeated rows, so that only four of the twelve label rows differ in their features."""

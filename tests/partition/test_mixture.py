@@ -84,15 +84,6 @@ def test_memberships_are_posteriors_and_labels_their_largest(where):
     np.testing.assert_array_equal(est.predict(CLEAR), est.labels_)
 
 
-def test_objects_of_which_little_is_known_are_less_certain():
-    est = ge.EM(4).fit(CLEAR)
-    one = np.full_like(CLEAR[:4], -1)
-    one[:, 0] = CLEAR[:4, 0]
-    shares = est.fit_.partition.membership(Rows(est.reduction_.ensemble.encoded(one)))
-    assert (shares.max(axis=1) < 0.999).all()
-    assert (shares.max(axis=1) > 1 / 4).all()
-
-
 @pytest.mark.parametrize("criterion", ["icl", "bic"])
 def test_the_number_of_components_is_chosen(criterion):
     labels, truth = structured_labels(400, 10, 5, noise=0.1, split=2, seed=3)

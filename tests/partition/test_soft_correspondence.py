@@ -214,14 +214,6 @@ def test_the_objective_never_rises_on_other_ensembles(name, seed):
     assert_objective_falls(rows, soft_correspondence(rows, k, init="random", tol=0, max_iter=60, rng=rng))
 
 
-def test_labels_are_the_largest_memberships_and_numbered_by_first_rows(clusterings):
-    rows, _ = of_rows(clusterings)
-    found = soft_correspondence(rows, 4, rng=np.random.default_rng(4))
-    np.testing.assert_array_equal(found.labels, memberships(found.table, rows).argmax(axis=1))
-    first = [int((found.labels == d).argmax()) for d in range(found.labels.max() + 1)]
-    assert first == sorted(set(first))
-
-
 def test_the_best_start_is_kept():
     rows, _ = of_rows(ENSEMBLES["missing labels"]())
     rng = np.random.default_rng(5)
