@@ -18,7 +18,7 @@
 // variants: CODE = u8 u16 u32; WEIGHT = i64 f64; PLANES = 16 24
 
 #define TILE 64
-#define ONES ((WEIGHT)0.5 == 0)  // whether all weights are 1: WEIGHT is a type of whole numbers
+#define ONES ((WEIGHT)0.5 == 0)  // true if WEIGHT is an integer: all weights are 1
 #define BITS (8 * (int)sizeof(CODE))  // bits of a label
 #define PER_WORD (32 / BITS)
 #define LOW_BITS (0xffffffffu / (0xffffffffu >> (32 - BITS)))  // the lowest bit of each label of a word

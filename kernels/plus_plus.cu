@@ -8,8 +8,8 @@
 // center, and weighted (B, n): the same times weights (n,). potential (B,): sums of `weighted`; reached (B, n): its
 // running sums. The products, sums and running sums are computed by libraries between the kernels.
 
-// Writes the drawn points others (d, B t), too. All running sums are compared, because rounding may let one be smaller
-// than the one before. One block per drawn point.
+// Writes the drawn points, others (d, B t), and their places. All running sums are compared, because rounding may make
+// a sum smaller than its predecessor. One block per drawn point.
 extern "C" __global__ void draw_points(const f64* turned, const f64* reached, const f64* potential, const f64* uniform,
                                        i64* places, f64* others, i64 n_points, i64 n_features, i64 n_drawn, i64 c,
                                        i64 n_centers) {

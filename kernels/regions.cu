@@ -154,7 +154,7 @@ extern "C" __global__ void search_regions(
     i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;
-    bool bounded = (WEIGHT)0.5 != 0;  // whether weights are real numbers, so that scores are bounds
+    bool bounded = (WEIGHT)0.5 != 0;  // real weights: scores are bounds
     int n_runs = (int)((n_tiles + 31) / 32), n_parts = parts_of(n_queries, n_runs, busy);
     int most_own = (n_runs + n_parts - 1) / n_parts * 32;
     Score* table = tables + blockIdx.x * n_clusters;

@@ -187,7 +187,7 @@ extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, co
 
 // A slice of a histogram, laid out for look-ups. For each 32 adjacent clusters: a bit per cluster that has an entry,
 // and the number of entries before them.
-#define SLICE 256  // words
+#define SLICE 256  // words of 32 clusters in a slice
 
 struct __align__(8) Entries {
     u32 present, before;

@@ -1,7 +1,7 @@
 // The total order of pairs of regions (gpuens/partition/linkage/nearest.py): larger similarities first; of equal ones,
 // the smaller hash first.
 
-#define NO_HASH (~0ull)  // a hash that is ordered after every pair of the same similarity
+#define NO_HASH (~0ull)  // hash that comes after the hashes of all pairs
 
 // The tie-breaking hash of a pair: the finaliser of splitmix64 on (min << 32 | max), a bijection, so that no two pairs
 // have the same hash.

@@ -80,13 +80,12 @@ struct Marked {
         });
     }
 
-    // Whether both clusterings have bits. A table of few cells is no proof of that: one cluster beside 150 has 150
-    // cells.
+    // True if both clusterings have bits. A table of few cells does not prove it: one cluster beside 150 has 150 cells.
     bool both(i64 i, i64 j) const { return first[i] >= 0 && first[j] >= 0; }
 
     const u64* of(i64 m) const { return bits[first[m]]; }
 
-    // Add to each cell of a flat table how many objects have both bits: four at once, so that a row's are read once.
+    // Add the number of objects with both bits to each cell of a flat table; four cells at once read a row's bits once.
     template <typename Count>
     void count_into(Count* flat, i64 i, i64 j, i64 k_i, i64 k_j) const {
         for (i64 begin = 0; begin < bits.columns; begin += WORDS) {

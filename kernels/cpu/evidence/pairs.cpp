@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    // Write what the label of a row adds, and any other label of a clustering that labels it.
+    // Write the addends of each row: `equal` at its label, `other` at further labels of the clusterings that label it.
     void fill(Unit other, Unit equal) {
         for (i64 m = 0; m < rows.columns; ++m) {
             i64 first = chunks.starts[m], missing = chunks.starts[m + 1] - 1;
@@ -91,7 +91,7 @@ private:
         }
     }
 
-    // The pairs of row j of the block and the rows up to itself.
+    // Add the pairs of row j of the block with the rows up to itself.
     void add_within(const Sum* bin_of, i64 j) {
         const i64* sizes = counts.data + begin;
         auto n_objects = (Count)sizes[j];
@@ -100,7 +100,7 @@ private:
             bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * n_objects;
     }
 
-    // The pairs of a row and all rows of the block, which is whole: others have no later rows.
+    // Add the pairs of a later row with all rows of the block; only full blocks have later rows.
     void add(const Sum* bin_of, i64 count) {
         const i64* sizes = counts.data + begin;
         for (i64 j = 0; j < LANES; j += TURNS)

@@ -55,7 +55,7 @@ public:
     i64 smallest() const { return ascending[0]; }
     i64 n_clusters() const { return (i64)ascending.size(); }
 
-    // Whether the Gini index is above a threshold; its sum is of whole numbers.
+    // True if the Gini index, a sum of whole numbers, is above a threshold.
     bool more_unequal_than(f64 threshold) const {
         i64 n = n_clusters(), spread = 0;
         for (i64 i = 0; i < n; ++i) spread += (2 * i + 1 - n) * ascending[i];

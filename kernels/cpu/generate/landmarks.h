@@ -11,7 +11,7 @@
 
 namespace gpuens {
 
-constexpr i64 LISTED_AT_ONCE = 16;  // a list is filled up to a multiple of so many landmarks
+constexpr i64 LISTED_AT_ONCE = 16;  // landmarks; lists are padded to multiples of this number
 constexpr f32 FAR = std::numeric_limits<f32>::infinity();
 
 inline i64 filled_up(i64 n) { return (n + LISTED_AT_ONCE - 1) / LISTED_AT_ONCE * LISTED_AT_ONCE; }

@@ -63,7 +63,7 @@ private:
     std::vector<f64> terms, points;  // (POINTS, K), (POINTS, d)
 };
 
-// The search for the center with the largest score sum_s shares[s] towards[ids[s]] + lift, the least negated score.
+// The search for the center with the largest score sum_s shares[s] towards[ids[s]] + lift; scores are negated.
 template <int WIDE, typename Code>
 struct Search {
     using Pack = Native<f64, WIDE>;

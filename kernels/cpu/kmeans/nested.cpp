@@ -35,8 +35,8 @@ struct Rounding {
 
 struct Centers {
     Matrix<const f64> exact;
-    std::vector<f32> around, half_square;  // (k, d) minus the mean, (k,)
-    std::vector<f64> lengths;              // (k,), of these
+    std::vector<f32> around, half_square;  // centers minus the mean (k, d), half their squared lengths (k,)
+    std::vector<f64> lengths;              // (k,): of the centers minus the mean
     f64 longest = 0.0;
 
     Centers(Matrix<const f64> of, Vector<const f64> mean)

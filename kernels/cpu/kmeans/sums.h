@@ -1,4 +1,4 @@
-// Sums in the order of NumPy's sum(), which earlier results and the versions for a GPU have, too.
+// Sums in the order of NumPy's sum(), which the versions for a GPU share.
 #pragma once
 
 #include "runtime/common.h"

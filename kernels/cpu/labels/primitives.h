@@ -13,11 +13,11 @@ void pack_rows(Codes<Matrix> columns, Vector<const i64> word_of, Vector<const u6
 // rows (G, M), sorted_rows (R, M) of one type; places (G,).
 void find_rows(Codes<Matrix> rows, Codes<Matrix> sorted_rows, Vector<i64> places);
 
-// words.cpp. The place of the first of equal columns of words (n_words, N), ascending; row_of (N,): which of these each
-// equals. None if nearly all differ.
+// words.cpp. The places of the distinct columns of words (n_words, N), the first of equal ones, ascending; row_of (N,):
+// each column's number among the distinct ones. None if nearly all differ.
 std::optional<Grown<i64>> distinct_rows(Matrix<const u64> words, Vector<i64> row_of);
 
-// The order (N,) of columns of words, and whether there each differs from the one before (N,).
+// The order (N,) of columns of words; first (N,): true if a column in this order differs from its predecessor.
 void lexicographic(Matrix<const u64> words, Vector<i64> order, Vector<bool> first);
 
 // products.cpp. codes (M, G) and offsets (M + 1,) define the incidence matrix B (G, N_c) of rows and clusters.

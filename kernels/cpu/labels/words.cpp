@@ -2,8 +2,8 @@
 //
 //   words (n_words, N) -> a hash table of those seen -> distinct ones (n_words, D) -> sorted, byte by byte
 //
-// Rows repeat by the thousand or hardly at all. Those that repeat are found in a table, which is quicker than to sort
-// them; where nearly all differ, the table would be as long as the words, and is given up early.
+// Rows repeat by the thousand or hardly at all. A table finds repeated rows more quickly than sorting; where nearly all
+// rows differ, the table would be as long as the words, and is given up early.
 #include "runtime/parallel.h"
 #include "labels/primitives.h"
 
@@ -47,7 +47,7 @@ struct Distinct {
 
     bool is_full() const { return 2 * places.size() == table.size(); }
 
-    // The number of row i among the distinct ones, which it joins if it equals none. There must be room for it.
+    // The number of row i among the distinct rows; a new row is appended, for which there must be room.
     i64 enter(i64 i, u64 key) {
         u64 mask = table.size() - 1, tag = key & ~NUMBER;
         for (u64 slot = key & mask;; slot = (slot + 1) & mask) {
@@ -79,7 +79,7 @@ struct Distinct {
     }
 };
 
-// Whether a row comes after another by its words from one on.
+// True if row `one` comes after row `other` by their words from number `word` on.
 bool comes_after(Matrix<const u64> words, i64 word, i64 one, i64 other) {
     while (word < words.rows && words[word][one] == words[word][other]) ++word;
     return word < words.rows && words[word][one] > words[word][other];

@@ -114,8 +114,8 @@ struct Observed {
         }
     }
 
-    // Whether ties with the bound are: if no clustering labels objects of both the query and some region, a union of
-    // that region can have the similarity of the bound, and another name.
+    // True if a list excludes no ties with its bound: a region that no clustering labels together with the query has
+    // unions of the bound's similarity under another name.
     bool open(f32 smallest) const { return smallest <= 0.0f; }
 };
 

@@ -22,8 +22,8 @@ struct LabelRows {
 // Sizes of tiles; tests make them small.
 struct TileSizes {
     RECORD(TileSizes,
-           (i64, rows),            // in a tile at most, or a multiple of as many where there are many rows
-           (i64, most_ceilings));  // in all tiles together
+           (i64, rows),            // most rows of a tile, multiplied where there are many rows
+           (i64, most_ceilings));  // most ceilings of all tiles together
 };
 
 // The size limit, the cost and the lists of a table of all pairs of regions.

@@ -112,7 +112,7 @@ void label_scores(i64 count, RowOf&& row_of, const i64* starts, Chunk chunk, con
     }
 }
 
-// Whether 16 bits hold the sums of a region of `size` objects exactly.
+// True if 16 bits hold the sums of a region of `size` objects exactly.
 inline bool are_exact(i64 size, i64 n_clusterings, bool unit_weights) {
     return unit_weights && size * n_clusterings <= UNITS;
 }

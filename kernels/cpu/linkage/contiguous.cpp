@@ -482,8 +482,8 @@ private:
         }
     }
 
-    // The hub of two regions before they merge, null if neither is one: that of more neighbours, which takes the
-    // other's.
+    // The hub of the union of two regions, null if neither is a hub: the hub with more neighbours takes over the
+    // neighbours of the other.
     std::unique_ptr<Hub> united_hubs(i32 a, i32 b) {
         auto n_neighbors = [&](i32 of) {
             return hubs[of] ? (i64)(hubs[of]->groups.size() + hubs[of]->arrivals.size()) : -1;

@@ -29,10 +29,10 @@ public:
         laid = false;
     }
 
-    // Whether the histogram of region r is dense already.
+    // True if region r has a dense histogram.
     bool quick(i64 r) const { return longest[r] != nullptr; }
 
-    // Whether the similarity of region a with r is best computed together with others, by the dense histogram of r.
+    // True if the similarity of regions a and r is best computed in a batch, by the dense histogram of r.
     bool waits(i64 a, i64 r) const { return quick(r) && exact.of.length[a] <= exact.of.length[r]; }
 
     template <typename Write>
@@ -41,7 +41,7 @@ public:
         if (n_waiting == AT_ONCE) end(write);
     }
 
-    // Score the waiting pairs, the same bits as one after the other, with consecutive additions of different pairs.
+    // Score the waiting pairs with interleaved additions; the bits are those of scoring one pair at a time.
     template <typename Write>
     void end(Write&& write) {
         if (!n_waiting) return;
@@ -114,7 +114,7 @@ public:
 
     void unite(const State& state) { members.unite(state.last_kept(), state.last_absorbed()); }
 
-    // Whether searches have already cost more than a table of all pairs; later searches would then, too.
+    // True once searches have cost more than a table of all pairs; later searches would cost as much again.
     bool gives_up(const State& state, i64 comparisons) const {
         if (state.n_left() > table.most_regions) return false;
         i64 n_labels = state.n_left() * (i64)members.n_rows.size() * by.n_clusterings;

@@ -12,7 +12,7 @@ struct Rounds {
 
     explicit Rounds(i64 n) : updated(n), merged(n, -1) {}
 
-    // Whether region r has merged since the list of region a is up to date.
+    // True if region r has merged since the last update of region a's list.
     bool changed(i64 r, i64 a) const { return merged[r] > updated[a]; }
 };
 

@@ -293,7 +293,7 @@ private:
     i64 width = 0, compared = 0;
     std::vector<Query> queries;
     Aligned<Bound> reach_in, reach;  // bounds in segments and tiles: (groups or segments, queries, 64)
-    std::vector<char> reached;     // whether the bounds in the tiles of each segment are known
+    std::vector<char> reached;     // per segment: 1 once the bounds of its tiles are computed
     std::vector<i64> segments;
 };
 

@@ -23,13 +23,13 @@ struct Tiled {
            (Matrix<Code>, labels),
            // (segments N_c, SEGMENT): units of each cluster in each tile; 0 if no row has it
            (Matrix<Unit>, in_tiles),
-           (Matrix<Unit>, in_segments),  // (groups N_c, SEGMENT): the same for the segments of a group
-           (Vector<const Unit>, units),  // (N_c,)
-           (Numbers<Vector>, weights),   // (N_c,)
+           (Matrix<Unit>, in_segments),  // (groups N_c, SEGMENT): units of each cluster in each segment
+           (Vector<const Unit>, units),  // (N_c,): of each cluster
+           (Numbers<Vector>, weights),   // (N_c,): of each cluster
            (Vector<const i64>, starts),  // (M + 1,): the first cluster of each clustering
            (Vector<const i64>, chunks),  // first clusterings of parts of a table that fit a cache, and the end
-           (Vector<const i64>, order),   // (G,): the number of each row, as it is in tiles
-           (Vector<const i64>, sizes),   // (G,): the count of each row, as it is in tiles
+           (Vector<const i64>, order),   // (G,): the id of the row at each place of the tiles
+           (Vector<const i64>, sizes),   // (G,): the objects of the row at each place
            (f64, scale));
 
     bool exact() const { return std::holds_alternative<Vector<const i64>>(weights); }

@@ -272,14 +272,14 @@ private:
         per_object[q] = 0.0;
     }
 
-    // Find what the merges of this round made of region c's nearest region.
+    // Update region c's nearest region after the merges of this round.
     void look_up(i64 c) {
         i64& nearest = state.nearest[c];
         if (changed[c]) {
             nearest = UNKNOWN;
         } else if (changed[nearest]) {
             i64 region = state.now(nearest), p = place[region];
-            // whether any other region is surely farther
+            // true if all other regions are surely farther
             bool sure = bits_of(sums[p][place[c]] * per_object[p]) > bound[c] + slack;
             nearest = sure ? region : UNKNOWN;
             stale[c] = true;
@@ -315,8 +315,8 @@ private:
     i64 slack;
     std::vector<i64> name, place;        // the region at each place, and the place of each region
     std::vector<i64> bound;              // bits of a bound of the scores of all but the nearest region
-    std::vector<char> changed;           // whether each region has merged in this round
-    std::vector<char> stale;             // whether the similarity of each region with its nearest one is not known
+    std::vector<char> changed;           // regions that have merged in this round
+    std::vector<char> stale;             // regions whose similarity with the nearest one is outdated
     std::vector<i64> candidates;         // places of regions that may be the nearest of one region
     std::vector<Pair> merges;              // places of merges since the matrix was made
     std::vector<std::size_t> caught_up;  // merges that each row has added up

@@ -21,7 +21,7 @@ public:
     i64 n() const { return units.rows; }
     i64 n_columns() const { return units.columns; }
 
-    // An upper bound on the similarity of the regions at places p and q, of so many objects.
+    // An upper bound on the similarity of the regions at places p and q, of size_p and size_q objects.
     f64 upper(i64 p, i64 q, i64 size_p, i64 size_q) const;
 
     // A lower bound on that similarity, where `reach` is the upper bound.

@@ -127,7 +127,7 @@ struct Table {
     i64 n_clusters;
 };
 
-// Chooses the nearest of some regions by exact similarities, as far as bounds leave more than one.
+// Choice of the nearest region by exact similarities, computed only where bounds leave several candidates.
 template <typename Weight>
 class Chooser {
 public:
@@ -374,7 +374,7 @@ private:
 
     State& state;
     Regions& regions;
-    tabled::Flags merged;  // whether the region at each place has merged since lists were updated
+    tabled::Flags merged;  // places whose region has merged since lists were updated
     Units units;
     tabled::Table<Weight> table;
     tabled::NearLists lists;

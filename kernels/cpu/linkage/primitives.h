@@ -25,7 +25,7 @@ void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64
 // for the union of merge i.
 void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed);
 
-// Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
+// apart (n,): true if no clustering labels objects of both regions of a merge; observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
 
 // locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are

@@ -52,8 +52,8 @@ public:
         for (i64 j = 0; j < LANES; ++j) queries.emplace_back(lists);
     }
 
-    // Rebuild the lists of up to 64 regions; return the number of comparisons. What is skipped, because K regions
-    // surely have the score of the query's floor:
+    // Rebuild the lists of up to 64 regions; return the number of comparisons. K regions surely have the score of the
+    // query's floor, so that the search skips
     // case 1: a row, or a region by the mean of its rows, whose upper bound is below the floor when it is compared;
     // case 2: a candidate whose upper bound is below the floor later.
     i64 rebuild(const i64* regions, i64 width_) {

@@ -24,7 +24,7 @@ struct Scale {
     f64 to_units, up;
 };
 
-// 64 regions at a time are compared with the rows of these and of all later regions.
+// Comparison of 64 regions at a time with the rows of these and of all later regions.
 template <typename Unit>
 class PairUnits {
 public:
@@ -73,7 +73,7 @@ private:
         }
     }
 
-    // Write the units of a region of so many rows from its totals.
+    // Write the units of a region of n_rows rows from its totals.
     void write(const f32* total, i64 region, i64 n_rows, u16* units) const {
         f64 factor = scale.to_units / (f64)tables.of.size[with.regions[region]];
         if (scale.up >= 1.0) factor *= above_rounding(n_rows);

@@ -28,7 +28,7 @@ void sum_classes(const GraphArrays& graph, Matrix<const f64> memberships, i64 i,
     std::copy_n(sums, V, fields + first);
 }
 
-// Write these sums for all classes, (k,), each in the order of the graph.
+// Write the neighbours' sums of all classes, fields (k,), each in the order of the graph.
 void sum_neighbors(const GraphArrays& graph, Matrix<const f64> memberships, i64 i, f64* fields) {
     i64 first = 0, width = memberships.columns;
     for (; first + WIDE <= width; first += WIDE) sum_classes<WIDE>(graph, memberships, i, first, fields);
@@ -36,7 +36,7 @@ void sum_neighbors(const GraphArrays& graph, Matrix<const f64> memberships, i64 
     for (; first < width; ++first) sum_classes<1>(graph, memberships, i, first, fields);
 }
 
-// Let the processor fetch what `sum_neighbors` will read.
+// Prefetch the input of `sum_neighbors`.
 void prefetch_neighbors(const GraphArrays& graph, Matrix<const f64> memberships, i64 i) {
     for (i64 e = graph.starts[i]; e < graph.starts[i + 1]; ++e)
         __builtin_prefetch(memberships[graph.heads[e]]);

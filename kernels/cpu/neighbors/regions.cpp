@@ -92,7 +92,7 @@ std::vector<i64> mutual_pairs(const std::vector<Best>& best, i64 n_merges) {
     return pairs;
 }
 
-// The mean of two rows by the sizes of their regions; returns the end of what it wrote.
+// Write the mean of two rows, weighted by the sizes of their regions; return its number of entries.
 i64 merge_rows(const View& of, i64 a, i64 b, i32* columns, u16* values) {
     i64 weight_a = of.sizes[a], weight_b = of.sizes[b], total = weight_a + weight_b, n = 0;
     i64 p = of.row_starts[a], p_end = of.row_starts[a + 1], q = of.row_starts[b], q_end = of.row_starts[b + 1];
@@ -110,7 +110,7 @@ i64 merge_rows(const View& of, i64 a, i64 b, i32* columns, u16* values) {
     return n;
 }
 
-// Move the parts of an array that begin at `bounds` together, each of so many `lengths`; starts (n + 1,) is where.
+// Move the parts of an array from their `bounds` to adjacent places, starts (n + 1,).
 template <typename T>
 void close_gaps(Grown<T>& array, const std::vector<i64>& bounds, const Grown<i64>& starts) {
     for (i64 i = 0; i + 1 < (i64)starts.size(); ++i) {  // moves go to the left, never over a later part

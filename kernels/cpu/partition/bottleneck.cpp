@@ -172,7 +172,7 @@ private:
         regions[b] = {};
     }
 
-    // Write what a merge of region i with the new union a loses, and find the best partner of i.
+    // Write the loss of a merge of region i with the new union a, and find the best partner of i.
     void update(i64 i, i64 a, i64 b) {
         if (i < b) loss(i)[b] = INFINITE;
         if (i == a) return;
@@ -199,9 +199,9 @@ private:
     // loss of a merge with the partner; infinite for the last region and merged ones
     std::vector<f64> smallest_loss;
     std::vector<i64> label_counts;          // objects of the union with each label
-    std::vector<f64> logs;          // x log2 x of those numbers
+    std::vector<f64> logs;          // x log2 x of `label_counts`
     f64 sum_logs = 0.0;
-    std::vector<i64> alive;  // ascending
+    std::vector<i64> alive;  // regions, ascending
     std::vector<std::pair<i64, i64>> merged;
 };
 

@@ -73,7 +73,7 @@ struct Clusterings {
     }
 };
 
-// A partition of the rows, and what it holds of each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand
+// A partition of the rows, and its overlaps with each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand
 // index.
 template <typename Phi, bool RATIO>
 class Search {
@@ -148,7 +148,7 @@ private:
     // --- the cost of each cluster for a row
     // ---------------------------------------------------------------------------
 
-    // Write to `cost` what the loss would be, up to a constant, with row g in each cluster instead of its own.
+    // Write to `cost` the loss, up to a constant, with row g in each cluster instead of its own.
     void weigh(i64 g) {
         count_work();
         i64 cluster = labels[g];
@@ -161,7 +161,7 @@ private:
 
     // Sums over clusterings, which allocate rows for a ratio as well: the ratio of few rows says little.
     void weigh_sums(i64 cluster, f64 n) {
-        f64 total = 0.0, of_own = 0.0;  // weight of the clusterings that label g; what it shares with its own cluster
+        f64 total = 0.0, of_own = 0.0;  // weights of clusterings that label row g; overlap with its own cluster
         for (i64 m = 0; m < of.n_clusterings; ++m) {
             if (clusters[m] < 0) continue;
             f64 w = (f64)of.times[m], *in = overlap_of(clusters[m]), *sums = cost.data();
@@ -274,7 +274,7 @@ private:
             if (labels[g] < 0) put(g, best_for(g));
     }
 
-    // Move those rows to clusters of their own that cost least there, until there are enough clusters.
+    // Move the rows of least cost to new clusters of their own, until there are enough clusters.
     void fill(const std::vector<i64>& rows) {
         while (n_used < bounds.least) {
             std::vector<std::pair<f64, i64>> changes;
@@ -330,7 +330,7 @@ private:
         return merged;
     }
 
-    // Write to `changes` (width, width) how each union r < s would change the loss, up to the factor of `cost`.
+    // Write the change of the loss by each union r < s to `changes` (width, width), up to the factor of `cost`.
     void weigh_unions() {
         changes.assign(width * width, 0.0);
         gains.assign(width * width, 0.0);
@@ -384,7 +384,7 @@ private:
     // --- clusters taken apart
     // -----------------------------------------------------------------------------------------
 
-    // Take each cluster apart and allocate its rows anew, to any clusters; keep what lowers the loss.
+    // Dissolve each cluster and allocate its rows anew, to any clusters; keep the result if it lowers the loss.
     bool rebuild(const std::vector<i64>& order) {
         bool better = false;
         for (i64 r = 0; r < width; ++r) {
@@ -415,8 +415,8 @@ private:
     i64 width = 0, n_used = 0, work = 0;  // columns of the tables, and clusters with rows
     f64 spread = 0.0;
     std::vector<f64> shared;       // (M,)
-    std::vector<i64> clusters;     // (M,): those of the row at hand
-    std::vector<f64> overlap, worth;  // (N_c, width): objects, and what another object would add to w phi
+    std::vector<i64> clusters;     // (M,): clusters of the current row
+    std::vector<f64> overlap, worth;  // (N_c, width): objects, and the rise of w phi by one more
     std::vector<f64> objects, cost, spreads, nothing;  // (width,)
     std::vector<f64> changes, gains;                   // (width, width)
 };

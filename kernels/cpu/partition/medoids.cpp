@@ -93,7 +93,7 @@ private:
         return size;
     }
 
-    // Write what candidates gain beside all medoids, and for each medoid what its own rows gain or lose further.
+    // Write each candidate's gain beside all medoids, and the change of this gain if it replaces a medoid.
     void add_changes(i64 start, i64 stop, f64* gains, Matrix<f64> changes) const {
         std::fill(gains + start, gains + stop, 0.0);
         for (i64 q = 0; q < changes.rows; ++q) std::fill(changes[q] + start, changes[q] + stop, 0.0);
@@ -108,7 +108,7 @@ private:
         }
     }
 
-    // The first row of those that are best, and its first medoid.
+    // The best exchange; of equal ones, that of the first row and its first medoid.
     Exchange best_exchange(const std::vector<f64>& gains, Matrix<const f64> changes) const {
         std::vector<f64> change(n, INFINITE);
         std::vector<i64> out(n);

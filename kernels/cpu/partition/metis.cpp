@@ -1,5 +1,4 @@
-// The graph for METIS (gpuens/partition/metis.py), rows of edges one after the other, and the parts that METIS leaves
-// empty.
+// The graph for METIS (gpuens/partition/metis.py), written row by row, and the repair of parts that METIS leaves empty.
 #include "runtime/parallel.h"
 #include "partition/primitives.h"
 

@@ -100,8 +100,8 @@ void label_correspondences(Codes<Matrix> codes, Vector<const i64> offsets, Matri
 struct SoftTerms {
     RECORD(SoftTerms,
            (Vector<const i64>, bounds),       // (M + 1,): the clusters of each clustering
-           (Vector<const bool>, there),       // (N_c,): whether each cluster has objects
-           (Vector<const f64>, held),         // (N_c,): their numbers
+           (Vector<const bool>, there),       // (N_c,): true for clusters with objects
+           (Vector<const f64>, held),         // (N_c,): objects of each cluster
            (Vector<const f64>, shared),       // (M,): the part of each entry of A^T A that is due to missing labels
            (Vector<const f64>, grams),        // A^T A of soft clusterings, one after the other
            (Vector<const i64>, gram_starts),  // (M,): the first place of each in grams, -1 for labels

@@ -67,9 +67,9 @@ public:
         return merged;
     }
 
-    // Forget the clusters that have merged: their pairs would be read in vain.
+    // Remove the clusters that have merged, whose pairs would be read in vain.
     void close_gaps() {
-        std::vector<i64> left, place(size() + 1, -1);  // the last entry is for no partner
+        std::vector<i64> left, place(size() + 1, -1);  // the last place stands for "no partner"
         for (i64 i = 0; i < size(); ++i)
             if (alive[i]) {
                 place[i] = (i64)left.size();
@@ -101,7 +101,7 @@ private:
         return (f64)link / (power_of(size + other) - (power_of(size) + power_of(other)));
     }
 
-    // The key of which the smallest wins among pairs of equal goodness: a hash; without links, the union's size first.
+    // The key of a pair among pairs of equal goodness, smallest first: a hash; without links, the union's size first.
     u64 tie(i64 i, i64 j, f64 value) const {
         u64 hash = pair_hash(names[i], names[j]);
         return value > 0.0 ? hash : (u64)(sizes[i] + sizes[j]) >> shift << 32 | hash >> 32;
@@ -156,7 +156,7 @@ private:
         for (i64 c = b + 1; c < size(); ++c) row_a[c] += row_b[c];
     }
 
-    // Take the union a for the partner of cluster c if it is at least as good.
+    // Make the union a the partner of cluster c if it is at least as good.
     bool offer(i64 c, i64 a, f64 value) {
         if (!alive[c] || value < best[c]) return false;
         u64 own_tie = tie(c, a, value);
@@ -168,7 +168,7 @@ private:
     Vector<i64> links;
     Vector<const f64> powers;  // size^p
     f64 exponent;              // p
-    bool tabled = false;       // whether `powers` has the sizes of all unions
+    bool tabled = false;       // true if `powers` covers the sizes of all unions
     int shift = 0;             // binary places of a size that ties ignore
     std::vector<i64> sizes, names, partner;
     std::vector<f64> best;

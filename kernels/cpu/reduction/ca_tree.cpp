@@ -20,8 +20,8 @@ CATree<Code> tree_of(Matrix<const Code> rows, const TreeShape& shape) {
     return {rows.data, rows.rows, rows.columns, shape.starts.data, shape.children.data};
 }
 
-// The rows of some members side by side, label m of all of them after label m - 1, and the farthest object of each
-// that is known, as bounded by distances of rows and radii.
+// Rows of up to TILE members, clustering by clustering, and a bound, by distances of rows and radii, of the distance of
+// each member's farthest object so far.
 template <typename Code>
 class Tile {
 public:
@@ -39,10 +39,10 @@ public:
 
     i32 reach(i64 place) const { return farthest[place]; }
 
-    // Compare with another member, or with that at `self`; return the farthest object of the tile from it.
+    // Compare the tile with another member, or its own member at `self`; return the distance of its farthest object.
     i32 compare(const Code* row, i32 radius, i64 self) {
         i32 apart[TILE] = {};
-        // numbers of different labels, of the type of the labels as long as they cannot overflow
+        // numbers of differing labels, in the labels' type while they cannot overflow
         for (i64 first = 0; first < n_clusterings; first += MISSING(Code))
             add_differences(row, first, std::min(first + (i64)MISSING(Code), n_clusterings), apart);
         if (self < TILE) apart[self] = NONE;
@@ -196,7 +196,7 @@ std::tuple<Grown<i64>, Grown<i64>, Grown<i64>, Grown<i64>> inner_nodes(Vector<co
 }
 
 void topmost_nodes(Vector<const i64> parents, Vector<const bool> within, Vector<bool> topmost) {
-    std::vector<u8> covered(parents.size);  // whether the node or an ancestor is within the limit
+    std::vector<u8> covered(parents.size);  // nodes within the limit, and their descendants
     for (i64 z = parents.size - 1; z >= 0; --z) {
         bool above = parents[z] >= 0 && covered[parents[z]];
         topmost[z] = within[z] && !above;

@@ -28,14 +28,14 @@ constexpr auto numpy_name() {
 template <typename T>
 constexpr auto array_name = const_name("numpy.typing.NDArray[") + numpy_name<T>() + const_name("]");
 
-// An array of one or two dimensions that was taken as it is; strides count entries.
+// A borrowed array of one or two dimensions; strides count entries.
 struct TakenArray {
     void* data;
     gpuens::i64 shape[2], strides[2];
 };
 
-// Take an array of this very type and number of dimensions, in host memory: one that was converted would be a copy, so
-// that results would be lost, and other data freed before they are read (arguments.cpp).
+// Take an array of exactly this type and number of dimensions, in host memory. A conversion would make a copy: results
+// would be lost, and input freed before it is read (arguments.cpp).
 bool take_array(handle source, dlpack::dtype type, size_t n_dimensions, bool writable, bool contiguous,
                 TakenArray& array,
                 cleanup_list* cleanup);

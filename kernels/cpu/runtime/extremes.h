@@ -1,5 +1,5 @@
-// The least and the largest of many numbers that are at least 0: read as integers, their bits have their order, and
-// compilers vectorise the comparison.
+// The least and the largest of many numbers >= 0. Their bits, read as integers, have the same order, and compilers
+// vectorise the comparison of integers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace gpuens {
 
 inline i64 bits_of(f64 number) { return std::bit_cast<i64>(number); }
 
-// The place of the first of the least of n numbers.
+// The first place of the least of n numbers.
 inline i64 place_of_least(const f64* numbers, i64 n) {
     constexpr i64 AT_ONCE = 512;
     i64 smallest = bits_of(numbers[0]), block = 0;

@@ -6,7 +6,8 @@ namespace gpuens {
 
 namespace {
 
-// Within those below, with the instructions that each may use: every word of the others is read once for all ROWS.
+// The common loop of the functions below, inlined so that each compiles it with its own instructions. A word of the
+// columns is read once for all ROWS.
 template <int ROWS>
 [[gnu::always_inline]] inline void count(const u64* const row_words[ROWS], const u64* const column_words[4], i64 n,
                                          i64* counts) {

@@ -29,7 +29,7 @@ constexpr int VECTOR_BYTES = 16, VECTORS = 16;
 
 constexpr int LANES = 64;        // whole numbers in a row of lanes
 constexpr int FLOAT_LANES = 16;  // real numbers in a row of lanes
-constexpr int TAKEN = 16;        // scores into which one instruction inserts a score
+constexpr int TAKEN = 16;        // sorted scores into which one instruction inserts another
 constexpr int LINE = 64;         // bytes of a cache line
 
 template <typename T, int N>

@@ -1,4 +1,4 @@
-// The least of many numbers of which vectors are computed one after the other, and its place; of equal ones, the first.
+// The least of many numbers, computed vector by vector, and its first place.
 //
 // Where the last vector would end behind the last number, it begins earlier, and has some numbers twice.
 #pragma once

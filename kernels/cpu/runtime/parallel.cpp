@@ -51,17 +51,17 @@ namespace {
 
 struct Stopped {};  // thrown where the work is to end because another thread has thrown
 
-thread_local Job* joined = nullptr;     // the work of a thread of the pool
-thread_local bool shares = false;       // whether this thread is within `in_threads`
+thread_local Job* joined = nullptr;     // job that this thread of the pool works on
+thread_local bool shares = false;       // true within `in_threads`
 thread_local Clock::time_point next_look;  // time of the calling thread's next look for signals
 
 thread_local i64 most_threads = 1;      // threads that the current call from Python may use
 thread_local i64 python_depth = 0;      // Python functions that this thread is calling, one within the other
 
-PyObject* count_threads = nullptr;       // Python function
+PyObject* count_threads = nullptr;       // Python function that returns the number of threads
 std::atomic<u64> main_thread{0};         // id of Python's main thread
 std::atomic<u64> ending_thread{0};       // the thread that ends the interpreter; 0 before
-std::atomic<i64> n_in_python{0};         // `InPython` of all threads
+std::atomic<i64> n_in_python{0};         // threads within an `InPython`
 
 u64 this_thread() { return PyThread_get_thread_ident(); }
 

@@ -71,8 +71,8 @@ private:
     Job& job;
 };
 
-// Call `work` once in each thread, for what is allocated once for many ranges. An item of 0 ... n - 1 takes about so
-// many nanoseconds. What any thread throws, the calling one throws after all have ended.
+// Call `work` once in each thread, so that scratch memory is allocated once for many ranges. `nanoseconds`: the time of
+// an item of 0 ... n - 1. The calling thread rethrows an exception of any thread after all have ended.
 void in_threads(i64 n, f64 nanoseconds, const std::function<void(Ranges&)>& work);
 
 template <typename Work>
@@ -82,7 +82,7 @@ void over_ranges(i64 n, f64 nanoseconds, Work&& work) {
     });
 }
 
-// Throw if the work is to end. Loops without ranges, and those of long items, call it every 10 to 1,000 microseconds.
+// Throw if the work is to end. Loops without ranges and loops of long items call it every 10 to 1,000 microseconds.
 void look();
 
 // A counter of short steps, such as comparisons of a sort, that looks every some thousand steps.
@@ -100,7 +100,7 @@ private:
 // Limit of the reports of progress to Python: ten a second.
 class Pace {
 public:
-    // Whether a tenth of a second has passed since the last time that it had.
+    // True at most once in a tenth of a second.
     bool due() {
         auto now = std::chrono::steady_clock::now();
         if (now - last < std::chrono::milliseconds(100)) return false;

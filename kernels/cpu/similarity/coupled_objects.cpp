@@ -15,7 +15,7 @@ namespace {
 constexpr i64 ROWS = 512;               // rows of a tile that read one table
 constexpr i64 TABLED = 32;              // columns of a table
 constexpr i64 LOOKED_UP = 2048;         // columns whose sums a cache holds while similarities are looked up
-constexpr i64 TABLE_CLUSTERS = 1024;    // in a table, which a cache holds; ROWS or more
+constexpr i64 TABLE_CLUSTERS = 1024;    // clusters of a table that a cache holds; at least ROWS
 constexpr i64 READ = 2;                 // times that each row of a table should be read
 constexpr i64 TABLED_VALUES = 1 << 17;  // values up to which all S_m stay in L2 while each table reads them
 constexpr f64 SIMILARITY_NS = 0.2;

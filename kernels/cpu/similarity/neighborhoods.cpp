@@ -14,8 +14,7 @@ namespace {
 constexpr i64 AT_ONCE = 64;  // rows between looks
 constexpr f64 LABEL_NS = 1.5;
 
-// The clusters that the rows are in, and the table's row of each of their labels: 0, which is all zeros, for a missing
-// one.
+// The clusters of the rows, and the table's row of each of their labels; row 0, all zeros, stands for a missing label.
 struct Present {
     std::vector<i64> clusters;
     std::vector<u32> places;
@@ -45,8 +44,8 @@ struct Compared {
     ClusterBlocks blocks;
     Threshold threshold;
 
-    // The units of the present clusters for n columns from `first` on. Those of few clusters are found once for all
-    // columns.
+    // Write the units of the present clusters for n columns from `first` on. The units of few clusters are computed
+    // once for all columns.
     void fill(const Present& present, i64 first, i64 n, u32* table) const {
         u32 rounded[LANES + 1];
         for (i64 t = 0, m = 0; t < (i64)present.clusters.size(); ++t) {

@@ -10,7 +10,7 @@ namespace gpuens {
 namespace {
 
 constexpr i64 ROWS = 64, COLUMNS = 512;  // rows and columns of a tile: a cache holds the rows while the columns pass
-constexpr i64 AT_ONCE = 4;                // columns
+constexpr i64 AT_ONCE = 4;                // columns compared at once
 constexpr f64 WORD_NS = 0.03, BIT_NS = 0.6;
 
 void count_tile(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range tile_rows,

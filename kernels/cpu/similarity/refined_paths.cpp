@@ -30,7 +30,7 @@ void add_distances(Matrix<const f64> points, i64 x, i64 first, i64 n, f64* sums,
     }
 }
 
-// The larger of `most` and the largest of n numbers whose label is the given one.
+// The maximum of `largest` and the n numbers with a label.
 template <typename Code>
 f64 largest_of(const Code* labels, Code label, const f64* values, i64 n, f64 largest) {
     f64 lanes[LANES_OF_LARGEST] = {};
