@@ -20,7 +20,7 @@ def best(column, reference):
     """Return the largest number of common objects over all pairings of clusters, by trying each of them."""
     counts = common(column, reference)
     ours, theirs = np.unique(column[column >= 0]).tolist(), np.unique(reference[reference >= 0]).tolist()
-    ours += [-1] * (len(theirs) - len(ours))  # which stand for no cluster
+    ours += [-1] * (len(theirs) - len(ours))  # places for no cluster
     return max(sum(counts[pair] for pair in zip(order, theirs, strict=False)) for order in permutations(ours))
 
 

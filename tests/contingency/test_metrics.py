@@ -134,7 +134,7 @@ def test_stability_is_the_mean_over_pairs_of_runs(score):
         assert metrics.stability(runs, score, average) == pytest.approx(wanted, abs=1e-15)
         for form in (np.column_stack(runs), Ensemble(runs)):
             assert metrics.stability(form, score, average) == metrics.stability(runs, score, average)
-    # of runs that never change, and objects without a label in every run are left out
+    # runs that never change; objects without a label in every run are left out
     assert metrics.stability([["a", "a", "b", None], [1, 1, 0, -1], [7, 7, 7.5 // 1 + 1, np.nan]], score) == 1
 
 
