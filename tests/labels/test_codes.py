@@ -275,6 +275,18 @@ def test_files(folder, kind, capsys):
 
 
 @pytest.mark.usefixtures("unpainted")
+def test_memberships_and_a_least_confidence_in_files(folder):
+    main(["run", "labels.csv", "-k", "5", "--method", "em", "--membership", "--evidence", "-o", "out.npz"])
+    with np.load("out.npz") as output:
+        assert_by_size(output["labels"])
+        np.testing.assert_array_equal(output["membership"].argmax(axis=1), output["labels"])
+        limit = str(np.median(output["confidence"]))
+    main(["run", "labels.csv", "-k", "5", "--method", "em", "--min-confidence", limit, "-o", "few.npy"])
+    few = np.load("few.npy").ravel()
+    assert 0 < (few >= 0).sum() < len(few)
+    np.testing.assert_array_equal(few[few >= 0], NUMBERS[few >= 0])
+
+
 def test_the_page_lists_clusters_by_number(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
