@@ -7,7 +7,6 @@ from gpuens import plotting
 from gpuens.report.front import bars
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
 
-NO_DIFFERENCE = 0.0005  # a difference in ANMI up to this value counts as no difference
 MOST_BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
 PICTURES = {
     "anmi": "Agreement with the base clusterings (ANMI)",
@@ -17,7 +16,7 @@ PICTURES = {
 
 
 def render_comparison(comparison: Any, title: str) -> bytes:
-    """Return an HTML page, in one file, with the table and the pictures of a `gpuens.workflows.compare.Comparison`."""
+    """Return an HTML page, in one file, with the table and the pictures of a result of `gpuens.compare`."""
     cells = comparison.table.round(4).reset_index()
     table = Table("methods", cells.columns.tolist(), cells.astype(object).to_numpy().tolist())
     answers = Picture(
@@ -30,20 +29,7 @@ def render_comparison(comparison: Any, title: str) -> bytes:
         left_out = Table("left out", ("method", "why"), list(comparison.left_out.items()))
         sections.append(Section("Left out", [left_out]))
     pictures = [Picture(says, partial(bars, *_numbers(comparison, name))) for name, says in PICTURES.items()]
-    return render(title, Answer(_answer(comparison), (), pictures), sections)
-
-
-def _answer(comparison: Any) -> list[str]:
-    first, *followers = comparison.rows
-    sentence = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
-    alike = [row["method"] for row in followers if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
-    if alike:
-        return [f"{sentence}. As good as that: {', '.join(alike)}."]
-    return [
-        f"{sentence}, and the next {followers[0]['method']} {followers[0]['anmi']:.3f}."
-        if followers
-        else f"{sentence}."
-    ]
+    return render(title, Answer(comparison.answer, (), pictures), sections)
 
 
 def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:
