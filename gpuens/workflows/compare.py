@@ -111,11 +111,11 @@ def compare(
                     estimator = default_estimator(name, n_clusters, seed, device)
                     if estimator.parts().needs_features and features is None:
                         raise ValueError("needs features of the objects.")
-                    drawn = Rows(ensemble.without(draw), device=objects.device) if draw else objects
+                    run_rows = Rows(ensemble.without(draw), device=objects.device) if draw else objects
                     with time_limit(max_seconds):
-                        answer, cost = _timed_fit(estimator, drawn.ensemble, features)
+                        answer, cost = _timed_fit(estimator, run_rows.ensemble, features)
                     answer = devices.to_host(answer)
-                    results.append((answer, {"method": name, **_scores(drawn, answer, classes), **cost}))
+                    results.append((answer, {"method": name, **_scores(run_rows, answer, classes), **cost}))
             except (*failures.OF_ONE_METHOD, OutOfTime) as error:
                 left_out[name] = failures.describe(error)
             else:

@@ -102,8 +102,8 @@ class Comparison:
         """The runs over which scores are means, such as "10 seeds"; "" if each method ran once."""
         if self.n_runs == 1:
             return ""
-        drawn = f"draws of {100 * self.share:.0f} % of the base clusterings"
-        return f"{self.n_runs} {'seeds' if self.share == 1 else drawn}"
+        draws = f"draws of {100 * self.share:.0f} % of the base clusterings"
+        return f"{self.n_runs} {'seeds' if self.share == 1 else draws}"
 
     @property
     def answer(self) -> list[str]:
@@ -143,21 +143,21 @@ class Comparison:
 def add_tests(rows: list[Row], runs: dict[str, list[Row]], share: float) -> None:
     """Add "difference", its interval and "p" to the row of each method but the first, which is the best."""
     anmi = {name: np.array([run["anmi"] for run in of_method]) for name, of_method in runs.items()}
-    first, *others = rows
+    first, *rivals = rows
     first |= dict.fromkeys(("difference", "difference_low", "difference_high", "p"))
-    for row in others:
+    for row in rivals:
         row |= _test_pair(anmi[first["method"]], anmi[row["method"]], share)
     largest = 0.0
-    tested = sorted((row for row in others if row["p"] is not None), key=lambda row: row["p"])
+    tested = sorted((row for row in rivals if row["p"] is not None), key=lambda row: row["p"])
     for i, row in enumerate(tested):  # by Holm, the p-values never fall in their order
         row["p"] = largest = max(largest, min(1.0, (len(tested) - i) * row["p"]))
 
 
-def _test_pair(best: np.ndarray, other: np.ndarray, share: float) -> Row:
+def _test_pair(best: np.ndarray, rival: np.ndarray, share: float) -> Row:
     """Return the mean difference of two methods' runs, its interval and p; None in place of them without variation."""
     from scipy.special import stdtr, stdtrit
 
-    differences = best - other  # one run stands for all runs of a method that nothing varies
+    differences = best - rival  # one run stands for all runs of a method that nothing varies
     n, mean = len(differences), float(differences.mean())
     deviation = float(differences.std(ddof=1)) if n > 1 else 0.0
     error = deviation * np.sqrt(1 / n + (share / (1 - share) if share < 1 else 0.0))
@@ -172,22 +172,24 @@ def _test_pair(best: np.ndarray, other: np.ndarray, share: float) -> Row:
 
 
 def _sentences_of_tests(rows: list[Row]) -> list[str]:
-    """Return sentences about the best method beside the others, by what the tests say of them."""
-    others = rows[1:]
-    less, alike, undecided, untested = (
-        [row for row in others if _verdict(row) == verdict] for verdict in ("less", "alike", "undecided", "untested")
+    """Return sentences about the best method beside its rivals, by what the tests say of them."""
+    rivals = rows[1:]
+    worse_rows, equal_rows, open_rows, untested_rows = (
+        [row for row in rivals if _verdict(row) == verdict] for verdict in ("less", "alike", "undecided", "untested")
     )
     sentences = []
-    if n_tested := len(others) - len(untested):
-        better = f"It agrees better than {len(less) or 'none'} of {counted(n_tested, 'tested method')}"
+    if n_tested := len(rivals) - len(untested_rows):
+        better = f"It agrees better than {len(worse_rows) or 'none'} of {counted(n_tested, 'tested method')}"
         sentences.append(f"{better} (paired t-test, p < {LEVEL:g} by Holm).")
-    if alike:
-        bound = max(map(_largest_difference, alike))
-        sentences.append(f"It does not differ by more than {bound:.3f} (95 %) from {_name_methods(alike)}.")
-    if undecided:
-        sentences.append(f"More runs could tell it from {_name_methods(undecided)}.")
-    if untested:
-        sentences.append(f"Seeds vary neither it nor {_name_methods(untested)}; draws of the base clusterings would.")
+    if equal_rows:
+        bound = max(map(_largest_difference, equal_rows))
+        sentences.append(f"It does not differ by more than {bound:.3f} (95 %) from {_name_methods(equal_rows)}.")
+    if open_rows:
+        sentences.append(f"More runs could tell it from {_name_methods(open_rows)}.")
+    if untested_rows:
+        sentences.append(
+            f"Seeds vary neither it nor {_name_methods(untested_rows)}; draws of the base clusterings would."
+        )
     return sentences
 
 
