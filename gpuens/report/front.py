@@ -17,7 +17,8 @@ from gpuens.plotting.drawing import (
     largest_clusters,
     quantiles_by_cluster,
 )
-from gpuens.report.page import Picture, percent
+from gpuens.report.numbers import percent
+from gpuens.report.page import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
