@@ -15,6 +15,7 @@ from gpuens.cli.arguments import (
 )
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 from gpuens.runtime import failures
+from gpuens.runtime.checks import counted
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -115,7 +116,8 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.render_comparison(comparison, args.labels), print_path=not args.json)
+        title = f"{counted(len(comparison.rows), 'method')} compared on {os.path.basename(args.labels)}"
+        write_page(args.report, lambda: report.render_comparison(comparison, title), print_path=not args.json)
 
 
 def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:
@@ -183,7 +185,7 @@ def _print_comparison(comparison: Any) -> None:
     from gpuens.workflows.comparison import cells
 
     print(aligned(cells(comparison.rows)))
-    for sentence in comparison.answer:
+    for sentence in comparison.answer + comparison.answer_by_truth:
         print(sentence)
     for name, why in comparison.left_out.items():
         print(f"left out: {name}: {why}")

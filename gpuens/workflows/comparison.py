@@ -107,13 +107,18 @@ class Comparison:
 
     @property
     def answer(self) -> list[str]:
-        """Sentences about the best method, about those that differ from it, and about the truth."""
+        """Sentences about the best method, and about those that differ from it."""
         anmi = f"{self.rows[0]['anmi']:.3f}"
         tail = f"its mean ANMI over {self.varied} is {anmi}" if self.varied else f"its ANMI is {anmi}"
         sentences = [f"{self.best} agrees best with the base clusterings: {tail}."]
         if len(self.rows) > 1:
             sentences += _sentences_of_tests(self.rows) if self.varied else [_sentence_of_gaps(self.rows)]
-        return sentences + _sentences_of_truth(self.rows, self.truth)
+        return sentences
+
+    @property
+    def answer_by_truth(self) -> list[str]:
+        """Sentences about the method nearest to the truth, and about the truth's own ANMI; [] without a truth."""
+        return _sentences_of_truth(self.rows, self.truth)
 
     def __repr__(self) -> str:
         first = self.rows[0]
@@ -132,7 +137,7 @@ class Comparison:
         """Return a dict of JSON values with everything except the labels."""
         between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
         margin = None if np.isnan(self.margin) else self.margin
-        choice = {"best": self.best, "margin": margin, "answer": self.answer}
+        choice = {"best": self.best, "margin": margin, "answer": self.answer + self.answer_by_truth}
         how = {"n_runs": self.n_runs, "share": self.share, "truth": self.truth, "runs": self.runs}
         return {**choice, "methods": self.rows, "left_out": self.left_out, "agreement": between, **how}
 

@@ -382,17 +382,17 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
 
 
 def test_a_comparison_has_a_page():
-    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"])
+    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"], truth=TRUTH, repeat=2)
     page = Read(render_comparison(found, "title"))
-    assert page.said[: len(found.answer)] == found.answer
-    assert [image["folded"] for image in page.images] == [False] * 3 + [True]
-    assert page.texts["h2"] == ["The methods", "Words"]
-    copies = Comparison(
-        [dict(found.rows[0], method=name) for name in "ab"], {name: TRUTH for name in "ab"}, {"c": "why"}
-    )
+    assert page.said[:2] == [" ".join(found.answer), " ".join(found.answer_by_truth)]
+    assert [image["folded"] for image in page.images] == [False, False, True]
+    assert page.texts["h2"] == ["The methods", "Which agree?", "Words"]
+    methods = [dict(found.rows[0], method=f"m{i}") for i in range(40)]
+    copies = Comparison(methods, {row["method"]: TRUTH for row in methods}, {"c": "why"})
     page = Read(render_comparison(copies, "title"))
-    assert page.said[1].startswith("b has the same; each method ran once")
-    assert page.texts["h2"] == ["The methods", "Left out", "Words"]
+    assert "m1 has the same, and 39 of the others have at most 0.01 less" in page.said[0]
+    assert page.texts["h2"] == ["The methods", "Which agree?", "Left out", "Words"]
+    assert page.texts["td"].count("m39") == 2  # all methods are in the table, and in that of the truth
 
 
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):

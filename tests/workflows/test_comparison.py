@@ -69,6 +69,23 @@ def test_the_picture_shows_the_agreement(found):
     np.testing.assert_array_equal(image, found.agreement.to_numpy())
 
 
+def test_the_picture_has_a_row_for_each_method_and_a_panel_for_each_score(labels):
+    given, truth = labels
+    found = ge.compare(given, 4, methods=["kcc", "voting", "eac"], truth=truth, repeat=3)
+    panels = ge.plotting.comparison(found)
+    for ax, score in zip(panels, ("anmi", "ari", "item_consensus", "seconds"), strict=True):
+        dots = ax.collections[-1].get_offsets()
+        np.testing.assert_allclose(dots[:, 0], [row[score] for row in found.rows])
+        assert ax.get_ylim() == (2.6, -0.6)
+    assert [text.get_text() for text in panels[0].get_yticklabels()] == [row["method"] for row in found.rows]
+    assert panels[0].texts[0].xy[0] == found.truth["anmi"]
+    assert panels[3].get_xscale() == "log"
+    lines = panels[0].collections[0].get_segments()
+    assert [len(line) > 0 for line in lines] == [row["anmi_std"] is not None for row in found.rows]
+    refused(lambda: ge.plotting.comparison(found, ["purity"]), ValueError, "scores must be")
+    refused(lambda: ge.plotting.comparison(given), TypeError, "result must be what ge.compare")
+
+
 def test_fast_methods_learn_by_sums():
     fast = comparison.select_methods("fast")
     assert fast == [name for name in comparison.select_methods("all") if REGISTRY.load(name)().parts().learns_by_sums]
