@@ -377,6 +377,8 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
     assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
+    captions = [caption for caption in found.texts["figcaption"] if re.match(r"\d", caption)]
+    assert captions == [f"{k} clusters{', suggested' * (k == choice.suggested)}" for k in range(2, 7)]
     assert f"{choice.table['anmi'][3]:.3f}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
