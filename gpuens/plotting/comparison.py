@@ -112,7 +112,7 @@ def _draw_score(ax: "Axes", result: Any, score: str) -> None:
     ax.scatter(values, places, DOT**2, np.where(rings, "white", color), edgecolors=color, zorder=3)
     if result.truth is not None and result.truth.get(score) is not None:
         ax.axvline(result.truth[score], color=MARK, linewidth=1, linestyle="--", zorder=0)
-        above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+        above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center", "va": "bottom"}
         ax.annotate("truth", (result.truth[score], 1.0), (0, 1), color=MARK, fontsize=SMALL, **above)
     if score in COSTS:
         ax.set_xscale("log")
