@@ -40,7 +40,7 @@ def comparison(result: Any, scores: Sequence[str] | None = None) -> np.ndarray:
 
     Dots are means over the runs, with lines of one standard deviation to both sides; a method that nothing varies has
     no line. A ring is a method that the test tells from the best. Each panel has the scale that fits its values, and
-    costs have a logarithmic one. Panels of the truth are red; a line in another panel is the truth's own score.
+    costs have a logarithmic one. Dots of the truth are red; a line in another panel is the truth's own score.
 
     Parameters
     ----------
@@ -87,7 +87,9 @@ def size_of_panels(n_methods: int, n_scores: int) -> tuple[float, float]:
 
 def draw_panels(result: Any, scores: Sequence[str], *, ax: "Axes") -> np.ndarray:
     """Draw a panel for each score in place of ``ax``; return the panels."""
-    figure, grid = ax.figure, ax.get_subplotspec().subgridspec(1, len(scores))
+    figure, place = ax.figure, ax.get_subplotspec()
+    assert place is not None
+    grid = place.subgridspec(1, len(scores))
     ax.remove()
     panels = np.empty(len(scores), dtype=object)
     for i, score in enumerate(scores):
@@ -112,8 +114,8 @@ def _draw_score(ax: "Axes", result: Any, score: str) -> None:
     ax.scatter(values, places, DOT**2, np.where(rings, "white", color), edgecolors=color, zorder=3)
     if result.truth is not None and result.truth.get(score) is not None:
         ax.axvline(result.truth[score], color=MARK, linewidth=1, linestyle="--", zorder=0)
-        above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-        ax.annotate("truth", (result.truth[score], 1.0), (0, 1), color=MARK, fontsize=SMALL, **above)
+        place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
+        ax.annotate("truth", (result.truth[score], 1.0), (0, 2), fontsize=SMALL, **place)
     if score in COSTS:
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
@@ -123,7 +125,7 @@ def _draw_score(ax: "Axes", result: Any, score: str) -> None:
     ax.set_axisbelow(True)
     # labels of all panels have as many lines, so that rows of two pictures side by side are aligned
     lines = [*SCORES[score].split("\n"), f"○ agrees less, p < {LEVEL:g}" if rings.any() else " "]
-    ax.set_xlabel("\n".join([*lines, " "][: 2 + bool(worse.any())]), color=color)
+    ax.set_xlabel("\n".join([*lines, " "][: 2 + bool(worse.any())]))
     hide_spines(ax).spines["left"].set_visible(False)
 
 

@@ -68,8 +68,8 @@ def _note(comparison: Any) -> str:
     if not comparison.varied:
         return ""
     return (
-        f"The scores are means with one standard deviation (±) over {comparison.varied}; a method without it gives the "
-        "same result each time. p is that of a paired t-test against the first method, by Holm for all."
+        f"The numbers are means with one standard deviation (±) over {comparison.varied}; a method without it gives "
+        "the same result each time. p is that of a paired t-test against the first method, by Holm for all."
     )
 
 
