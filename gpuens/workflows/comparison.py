@@ -110,6 +110,8 @@ class Comparison:
         """Sentences about the best method, and about those that differ from it."""
         anmi = f"{self.rows[0]['anmi']:.3f}"
         tail = f"its mean ANMI over {self.varied} is {anmi}" if self.varied else f"its ANMI is {anmi}"
+        if self.varied and self.share == 1:
+            tail += " (always of the same base clusterings)"
         sentences = [f"{self.best} agrees best with the base clusterings: {tail}."]
         if len(self.rows) > 1:
             sentences += _sentences_of_tests(self.rows) if self.varied else [_sentence_of_gaps(self.rows)]
