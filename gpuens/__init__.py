@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 
 # public names and the modules that define them; None means that the name is itself a module
 _PUBLIC: dict[str, str | None] = {
+    "Answers": "labels.answers",
     "Consensus": "methods.combination",
     "Ensemble": "labels.ensemble",
     "Reduction": "reduction",
