@@ -12,11 +12,11 @@ People have M clusterings of the same N objects and want the one partition that 
 import atexit
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 # The attribute gpuens.methods must be the function, and not the package of the same name. Only the first import of the
 # package sets the attribute to the package, so that the function can replace it afterwards.
-from gpuens.methods import ESTIMATORS
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
@@ -26,54 +26,23 @@ from gpuens.runtime.threads import follow_threadpoolctl
 
 __version__ = "0.1.0"
 
-# public names and the modules that define them; None means that the name is itself a module
-_PUBLIC: dict[str, str | None] = {
-    "Answers": "labels.answers",
-    "Consensus": "methods.combination",
-    "Ensemble": "labels.ensemble",
-    "Reduction": "reduction",
-    "Rows": "labels.rows",
-    "CATree": "reduction",
-    "CoreGroups": "reduction",
-    "Sample": "reduction",
-    **dict.fromkeys(ESTIMATORS, "methods"),
-    "align": "contingency.alignment",
-    "batch": None,
-    "choose_k": "workflows.choose_k",
-    "cluster": "workflows.cluster",
-    "compare": "workflows.compare",
-    "contingency": None,
-    "datasets": None,
-    "describe": "workflows.describe",
-    "distributed": None,
-    "evidence": None,
-    "generate": None,
-    "Graph": "labels.graph",
-    "graph_consensus": "workflows.graph_consensus",
-    "io": None,
-    "load": "methods.model",
-    "Model": "methods.model",
-    "metrics": None,
-    "modes": "workflows.modes",
-    "partition": None,
-    "plotting": None,
-    "reduction": None,
-    "sc": None,
-    "Spatial": "methods.spatial",
-    "similarity": None,
-    "threads": "runtime.threads",
+# the module of each public name; the stub is the one list of them
+_HOMES: dict[str, str] = {
+    name: module
+    for line in Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
+    if line.startswith("from ")
+    for _, module, *_, name in [line.split()]
 }
 
-__all__ = [*sorted([*_PUBLIC, "consensus", "methods", "partitioners", "register", "similarities"]), "__version__"]
+__all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name not in _HOMES:
         raise AttributeError(f"module 'gpuens' has no attribute {name!r}")
     import_module("gpuens.runtime.checks").check_addresses()
-    home = _PUBLIC[name]
-    module = import_module(f"gpuens.{home or name}")
-    value = module if home is None else getattr(module, name)
+    home = _HOMES[name]
+    value = import_module(f"gpuens.{name}") if home == "gpuens" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

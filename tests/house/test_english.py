@@ -15,7 +15,8 @@ HANGING = re.compile(r"#\s*(of|that|which|those|what)\b")
 
 SOURCES = sorted(path for path in (ROOT / "kernels").rglob("*") if path.suffix in {".cpp", ".cu", ".cuh", ".h"})
 HANGING_IN_C = re.compile(
-    r"(of|that|those|which|what|whether|whose|how|like|(the )?same|such|so that|in which|in place|for each|its?|others)\b",
+    r"(of|that|those|which|what|whether|whose|how|like|(the )?same|such|so that|in which|in place|for each|its?|"
+    r"others)\b",
     re.I,
 )
 
