@@ -71,7 +71,8 @@ class Answers:
             raise TypeError(f"frame must be a DataFrame with a row for each answer, not {checks.shown(frame)}.")
         columns = list(frame.columns)
         roles = find_roles(columns, [object, annotator, label])
-        triples = factorize_triples(*(as_column(frame[columns[place]]) for place in roles), "frame")
+        objects, annotators, labels = (as_column(frame[columns[place]]) for place in roles)
+        triples = factorize_triples(objects, annotators, labels, "frame")
         self.classes, numbers = shared_vocabulary([triples.label_values.tolist()], words)
         answers = np.append(numbers[0], checks.MISSING)[triples.labels]
         self.index, self.names = triples.objects, list(triples.clusterings)
@@ -89,11 +90,11 @@ class Answers:
                 f"annotator {self.names[worker]!r} for object {self.index[task]!r}; leave one of them out."
             )
         once = np.append(True, ~again)
-        objects, annotators = np.divmod(pairs[once], self.n_clusterings)
-        starts = np.searchsorted(objects, np.arange(self.n_objects + 1))
-        ones = np.ones(len(objects), dtype=np.int8)
+        row_numbers, clusterings = np.divmod(pairs[once], self.n_clusterings)
+        starts = np.searchsorted(row_numbers, np.arange(self.n_objects + 1))
+        ones = np.ones(len(row_numbers), dtype=np.int8)
         shape = (self.n_objects, self.n_clusterings * k)
-        self.matrix = csr_array((ones, annotators * k + answers[once], starts), shape=shape)
+        self.matrix = csr_array((ones, clusterings * k + answers[once], starts), shape=shape)
 
     @property
     def categories(self) -> list[np.ndarray]:
@@ -119,6 +120,7 @@ class AnswerRows(Rows):
     """The objects of `Answers` as rows of one object each, in host memory."""
 
     of_labels = False
+    ensemble: Answers  # type: ignore[assignment]
 
     def __init__(self, answers: Answers, matrix: Any = None) -> None:
         self.matrix = answers.matrix if matrix is None else matrix

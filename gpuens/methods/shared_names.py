@@ -87,6 +87,7 @@ class SharedNames(Seeded):
         if not self._shares_names:
             return super().predict(X)
         check_is_fitted(self, "labels_")
+        self.fit_.refuse_soft("predict takes labels")
         ensemble, _ = self.reduction_.ensemble.encoded_in_part(X)
         codes = self._codes_of_names(Rows(ensemble, device=devices.resolve(self.device, ensemble.device_kind)))
         return name_codes(self.classes_, codes, ensemble.device_kind)
@@ -105,13 +106,15 @@ class SharedNames(Seeded):
         for a shared vocabulary.
         """
         if X is not None and self._shares_names:
-            raise TypeError("X is of no use with vocabulary='shared', whose names need no clusters; use predict.")
+            raise TypeError("X is of no use with vocabulary='shared'; predict or fit the new ones.")
         return super().evidence(X, missing=missing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, see `Consensus.save`; a shared vocabulary is refused."""
         if self._shares_names:
-            raise TypeError("save is of no use with vocabulary='shared', as names need no model; fit the new objects.")
+            raise TypeError(
+                "save is of no use with vocabulary='shared', as votes need no model; predict or fit the new objects."
+            )
         super().save(path)
 
     @property

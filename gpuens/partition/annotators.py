@@ -123,16 +123,15 @@ class _Skills:
     def results(self, rows: Rows) -> dict[str, Any]:
         """Return the results for the estimator."""
         import pandas as pd
-        from scipy.stats import beta
+        from scipy.special import betaincinv
 
         right = np.diagonal(self.confusions, axis1=1, axis2=2)  # θ_m(c | c), (M, k)
         skill = right @ self.shares
         # a beta distribution of the mean and the variance of Σ_c π_c θ_m(c | c), whose parts are independent
         variance = (self.shares**2 * right * (1 - right) / (self.answers + ANSWERS_FOR_A_NAME + 1)).sum(axis=1)
         strength = np.maximum(skill * (1 - skill) / np.maximum(variance, FLOOR) - 1, FLOOR)
-        low, high = (
-            beta.ppf(q, np.maximum(skill * strength, FLOOR), np.maximum((1 - skill) * strength, FLOOR))
-            for q in INTERVAL
+        low, high = betaincinv(
+            np.maximum(skill * strength, FLOOR), np.maximum((1 - skill) * strength, FLOOR), np.array(INTERVAL)[:, None]
         )
         n_answers = rows.cluster_sizes().reshape(len(skill), -1).sum(axis=1)
         table = {"answers": n_answers, "skill": skill, "low": low, "high": high}
