@@ -29,7 +29,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 
-# S and T, chosen by experiment (bench/results/annotators.md)
+# S and T, chosen by experiment (bench/annotators.py)
 ANSWERS_FOR_A_NAME = 4.0
 ANSWERS_FOR_A_SKILL = 2.0
 INTERVAL = 0.025, 0.975  # quantiles at the ends of the interval of a skill
