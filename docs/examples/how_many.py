@@ -27,9 +27,10 @@ nothing = np.random.default_rng(0).normal(size=(420, 5))
 ks = range(2, 9)
 choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)
 print(choice.table[["support", "silhouette", "pac", "corrected_pac", "inconsistency", "smallest"]].round(3).to_string())
-print(f"suggested: {choice.suggested}")
-for k, reason in choice.reasons.items():
-    print(f"  {k}: {reason}")
+print(f"{choice.suggested} clusters: {choice.reasons[choice.suggested]}")
+for reason, numbers in choice.alternatives.items():
+    print(f"{reason}: {numbers}")
+print(*choice.caveats)
 
 # %%
 # The picture shows how the clusters of one number divide into those of the next: two long stalks and four short ones.
@@ -45,6 +46,5 @@ ge.plotting.clustree(levels, ax=axes[2])
 # For the data without groups, ``null=19`` also clusters 19 reference data sets without structure, for comparison.
 
 none = ge.choose_k(features=nothing, ks=range(2, 5), n_clusterings=20, null=19)
-print(f"suggested: {none.suggested}")
-for k, reason in none.reasons.items():
-    print(f"  {k}: {reason}")
+print(f"{none.suggested} clusters: {none.reasons[none.suggested]}")
+print(*none.caveats)

@@ -52,9 +52,8 @@ print(f"ARI of two runs: {pairs.min():.2f} to {pairs.max():.2f}, {np.median(pair
 # `choose_k` compares numbers of clusters by several criteria, suggests a number, and gives its reasons.
 
 choice = ge.choose_k(table, ks=range(2, 9))
-print("suggested:", choice.suggested)
-for k, reason in choice.reasons.items():
-    print(f"  {k}: {reason}")
+print(f"{choice.suggested} clusters: {choice.reasons[choice.suggested]}")
+print(choice.alternatives, *choice.caveats)
 
 # %%
 # 4. The consensus

@@ -97,10 +97,15 @@ def _print_choice(choice: Any) -> None:
     names = [name for name in choice.rows[0] if name != "k"]
     cells = [[f"{row['k']:,}", *(cell_of(row[name]) for name in names)] for row in choice.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
-    for k, why in choice.reasons.items():
-        print(f"{'suggested' if k == choice.suggested else 'also'}: {counted(k, 'cluster')} ({why})")
+    print(f"suggested: {counted(choice.suggested, 'cluster')} ({choice.reasons[choice.suggested]})")
+    for why, numbers in choice.alternatives.items():
+        print(f"{why}: {', '.join(map(str, numbers))}")
+    for sentence in choice.caveats:
+        print(sentence)
     print(f"method: {choice.method}; the table describes its consensus for each number of clusters")
-    print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in choice.by_criterion.items()))
+    print(
+        "by single criteria: " + ", ".join(f"{name.replace('_', ' ')} {k}" for name, k in choice.by_criterion.items())
+    )
 
 
 SHORT = {

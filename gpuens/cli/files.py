@@ -213,7 +213,7 @@ def cell_of(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:z.3f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

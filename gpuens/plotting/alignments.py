@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.cells import MISSING_GREY, spread_colors
-from gpuens.plotting.drawing import axes, count_drawn, entitle, select_evenly, shorten, type_name, write_names
+from gpuens.plotting.drawing import (
+    axes,
+    color_clusters,
+    count_drawn,
+    entitle,
+    select_evenly,
+    shorten,
+    type_name,
+    write_names,
+)
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -205,8 +213,9 @@ def _palette(aligned: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
     codes = np.arange(len(aligned.names))
     heads = codes[aligned.families == codes]
-    colors = np.full((len(codes) + 1, 3), MISSING_GREY)
-    colors[heads] = spread_colors(len(heads))
+    of_heads = color_clusters([aligned.names[head] for head in heads])
+    colors = np.empty((len(codes) + 1, 3))
+    colors[heads], colors[-1] = of_heads[:-1], of_heads[-1]
     for head in heads.tolist():
         parts = codes[(aligned.families == head) & (codes != head)]
         for place, part in enumerate(parts.tolist()):

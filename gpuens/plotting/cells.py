@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.plotting.drawing import (
-    CLUSTERS,
     INK,
     axes,
     color_bar,
+    color_clusters,
     entitle,
     hide_spines,
     select_evenly,
@@ -25,8 +25,6 @@ EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddi
 SEQUENCE = "viridis"  # colour map for columns of numbers, such as certainty
 SCALE_QUANTILES = 0.02, 0.98  # ends of the colour scale, so that few extreme cells leave colours for the others
 MOST_NAMES = 40  # maximum number of clusters for which names are written
-MISSING_GREY = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
-LARGE_PALETTE = "turbo"  # colour map that is used if there are more clusters than colours in the palette
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -95,7 +93,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, cells: np.ndarray, size: float) -> None:
-    palette = np.array([*spread_colors(len(names)), (MISSING_GREY,) * 3])
+    palette = color_clusters(names)
     # cells are drawn in random order, so that no cluster hides all other clusters
     order = cells[np.random.default_rng(0).permutation(len(cells))]
     x, y = places[order].T
@@ -106,17 +104,6 @@ def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, c
             text = ax.text(x, y, shorten(name, 20), ha="center", va="center", fontsize=10, color=INK, weight="bold")
             text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1.0})
             text.set_parse_math(False)
-
-
-def spread_colors(n: int) -> np.ndarray:
-    """Return an array (n, 3) with a different colour for each of n clusters; consecutive colours differ strongly."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_rgb
-
-    if n <= len(CLUSTERS):
-        return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
-    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio between colours
-    return colormaps[LARGE_PALETTE](turn / (n - 1))[:, :3]
 
 
 def _categories(column: Any) -> tuple[np.ndarray, Any]:

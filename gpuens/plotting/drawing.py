@@ -1,5 +1,6 @@
 """Settings and functions that all pictures share: colours, Axes, figures, names at axes and titles."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,15 +15,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# colours of all pictures; colour-blind readers can distinguish them (tests/plotting/test_plotting.py checks this)
+# colours of all pictures; colour-blind readers can distinguish them (tests/plotting/test_colors.py checks this)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
 SHARES = "Blues"  # colour map for shares from 0 to 1
-# twenty colours of clusters: six of Okabe & Ito, then colours that differ most from these six and from each other
+# colours of clusters 0 to 19, searched for the largest differences in colour blindness and grey print
 CLUSTERS = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
-    *("#690f96", "#0ff0a5", "#4b4b1e", "#d2e13c", "#7869f0", "#4bd2d2", "#f03c5a"),
-    *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
+    *("#1950aa", "#dda63c", "#2d8e4b", "#f379a3", "#8f180d", "#71d1fd", "#8c65a9", "#ded078", "#984964", "#6f8cf2"),
+    *("#98e2a7", "#c74b15", "#46387b", "#8da873", "#75262c", "#69958c", "#80457c", "#abad56", "#af4f2b", "#a88dd8"),
 )
+MISSING_GREY = 0.85  # grey level of objects without a cluster, from 0 (black) to 1 (white)
+STRONGEST_SHADE = 0.55  # share of white or black in the colours of clusters 20 to 59; it falls with higher numbers
+N_SHADES = 10  # number of pale, and of dark, shades of each colour
+NUMBER = re.compile(r"-?\d{1,2}(\.0)?")  # name of a cluster that is a number; larger numbers may be codes, such as 311
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95  # quantiles that show how numbers of objects are distributed
 LONGEST_NAME = 20  # maximum number of letters of a name at an axis
@@ -88,6 +92,33 @@ def _pyplot() -> Any:
 def no_matplotlib() -> ImportError:
     """Return the error for a missing matplotlib."""
     return ImportError(f"pictures need matplotlib, which is not installed: {installing.command('plot')}.")
+
+
+def color_clusters(names: Any) -> np.ndarray:
+    """Return the colours (n + 1, 3) of clusters by their names (n,); the last, for code -1, is the grey of no cluster.
+
+    A number up to 99 has the same colour in every picture. Other names have the colours after the largest number, in
+    sorted order. Numbers below 0 are grey. From 20, the colours are shades of the first twenty.
+    """
+    from matplotlib.colors import to_rgb
+
+    numbers = np.append(number_clusters(names), -1)
+    turns, place = np.divmod(numbers, len(CLUSTERS))
+    tint = np.where(turns % 2, 1.0, 0.0)[:, None]
+    share = np.where(turns > 0, STRONGEST_SHADE * (1 - (turns - 1) // 2 % N_SHADES / N_SHADES), 0.0)[:, None]
+    colors: np.ndarray = np.array([to_rgb(color) for color in CLUSTERS])[place] * (1 - share) + tint * share
+    colors[numbers < 0] = MISSING_GREY
+    return colors
+
+
+def number_clusters(names: Any) -> np.ndarray:
+    """Return the numbers (n,) of clusters by their names: themselves if they are numbers, or else the next ones."""
+    texts, position = np.unique(np.asarray(to_host(names)).astype(str), return_inverse=True)
+    is_number = np.array([NUMBER.fullmatch(text) is not None for text in texts], dtype=bool)
+    numbers = np.zeros(len(texts), dtype=np.int64)
+    numbers[is_number] = texts[is_number].astype(float)
+    numbers[~is_number] = numbers.max(initial=-1, where=is_number) + 1 + np.arange((~is_number).sum())
+    return numbers[position.ravel()]
 
 
 def entitle(place: Any, text: str) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.plotting.drawing import (
-    CLUSTERS,
     INK,
     MARK,
     SHADE,
@@ -15,6 +14,7 @@ from gpuens.plotting.drawing import (
     WIDEST,
     axes,
     color_bar,
+    color_clusters,
     entitle,
     hide_spines,
     largest_clusters,
@@ -231,12 +231,11 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     gap = 0.01 * n_drawn if len(order) <= CLUSTERS_NAMED else 0.0
     ax = axes(ax, (6.4, 5.2))
     below, middles = 0.0, []
-    for turn, cluster in enumerate(order):
+    for cluster, color in zip(order, color_clusters(order), strict=False):
         bars = by_cluster[cluster]
         # each object is a bar of height 1; in a cluster of more than `STEPS` objects, only `STEPS` objects are drawn
         steps = np.unique(np.linspace(0, len(bars) - 1, min(len(bars), STEPS)).round().astype(np.int64))
         edges = below + np.append(steps, len(bars))
-        color = CLUSTERS[cluster] if k <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
         ax.stairs(bars[steps], edges, orientation="horizontal", fill=True, color=color, linewidth=0)
         middles.append(below + len(bars) / 2)
         below += len(bars) + gap

@@ -9,8 +9,8 @@ from gpuens.labels.columns import as_column
 from gpuens.labels.encoding import encode_column
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
-from gpuens.plotting.cells import MISSING_GREY, MOST_NAMES, SEQUENCE, spread_colors
-from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, select_evenly, shorten, type_name
+from gpuens.plotting.cells import MOST_NAMES, SEQUENCE
+from gpuens.plotting.drawing import SMALL, axes, color_bar, color_clusters, entitle, select_evenly, shorten, type_name
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 
@@ -71,7 +71,7 @@ def domains(
     codes = np.asarray(to_host(codes), dtype=np.int64)
     names = np.asarray(to_host(values))
     places = _Places.of(coordinates, shape, index_of(labels), len(codes), bool(y_down))
-    palette = np.array([*spread_colors(len(names)), (MISSING_GREY,) * 3])
+    palette = color_clusters(names)
     ax = axes(ax, MAP_INCHES, square=True)
     if places.xy is None:
         places.show(ax, palette[places.pixels(codes)])

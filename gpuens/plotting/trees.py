@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.plotting.drawing import (
-    CLUSTERS,
     INK,
     MARK,
     SHADE,
     SMALLEST_TYPE,
     WIDEST,
     axes,
+    color_clusters,
     entitle,
     hide_spines,
     type_name,
@@ -307,14 +307,17 @@ def _branch_colors(estimator: Any, Z: np.ndarray, leaf_of_row: np.ndarray, branc
     ``leaf_of_row`` (G,) are the leaves of the rows, and ``branches`` (p,) those of the cut that hold the leaves. Nodes
     above the cut, and branches with rows of several clusters, have the colour ``INK``.
     """
+    from matplotlib.colors import to_hex
+
     labels, of_row = to_host(estimator.fit_.partition.labels), branches[leaf_of_row]
     lowest, highest = np.full(len(branches), len(labels)), np.full(len(branches), -1)
     np.minimum.at(lowest, of_row, labels)
     np.maximum.at(highest, of_row, labels)
+    palette = color_clusters(lowest)
     of_node = branches.tolist()
     for a, b in Z[:, :2].astype(np.int64).tolist():
         of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)
-    colors = [CLUSTERS[c % len(CLUSTERS)] if c == d else INK for c, d in zip(lowest, highest, strict=True)]
+    colors = [to_hex(color) if c == d else INK for c, d, color in zip(lowest, highest, palette, strict=False)]
     return [INK if branch < 0 else colors[branch] for branch in of_node]
 
 

@@ -64,21 +64,12 @@ def render_choice(choice: Any, title: str) -> bytes:
 
 def _answer(choice: Any) -> list[str]:
     sentences = [f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."]
+    for why, numbers in choice.alternatives.items():
+        sentences.append(f"{why[:1].upper()}{why[1:]}: {', '.join(map(str, numbers))}.")
     sentences.append(f"The consensus of each number is that of {choice.method}.")
-    if choice.runners_up:
-        runners_up = "; ".join(f"{k} clusters ({choice.reasons[k]})" for k in choice.runners_up)
-        sentences.append(f"Close to it: {runners_up}.")
     return sentences
 
 
 def _doubts(choice: Any) -> list[str]:
-    sentences = []
-    if choice.suggested in choice.lopsided:
-        why = choice.lopsided[choice.suggested].removesuffix(".")
-        sentences.append(f"{why[:1].upper()}{why[1:]}.")
-    if choice.structure is False:
-        as_well = "reference data without clusters" if "p" in choice.rows[0] else "independent clusterings"
-        sentences.append(f"There is no structure beyond chance: {as_well} might do as well.")
-    if choice.doubt is not None:
-        sentences.append(f"The number is in doubt: {choice.doubt}.")
-    return sentences
+    why = choice.lopsided.get(choice.suggested, "").removesuffix(".")
+    return [f"{why[:1].upper()}{why[1:]}."] * bool(why) + choice.caveats

@@ -11,7 +11,8 @@ from gpuens.evidence import Evidence, Joins
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import ESTIMATORS
 from gpuens.report.front import picture_of_sizes, pictures_of_evidence, pictures_of_places
-from gpuens.report.page import WIDE, Answer, Picture, Section, Table, percent, render, side_of
+from gpuens.report.numbers import Share, percent
+from gpuens.report.page import WIDE, Answer, Picture, Section, Table, render, side_of
 from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, doubt_of_number, mean_consensus
 from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted, listed
@@ -438,7 +439,7 @@ def _table_of_modes(found_modes: Modes) -> Table:
         [
             i,
             len(mode.members),
-            percent(mode.share),
+            Share(mode.share),
             mode.n_clusters,
             mode.agreement,
             float(found_modes.ari[0, i]),
@@ -458,7 +459,7 @@ def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
     """
     agreement, n = evidence.agreement, len(evidence.labels)
     rows = [
-        [str(names[h]), float(agreement.nmi[h]), float(agreement.ecs[h]), percent(1 - int(agreement.n_labelled[h]) / n)]
+        [str(names[h]), float(agreement.nmi[h]), float(agreement.ecs[h]), Share(1 - int(agreement.n_labelled[h]) / n)]
         for h in np.argsort(agreement.nmi, kind="stable")
     ]
     return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)

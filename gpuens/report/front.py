@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import plotting
-from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, hide_spines, largest_clusters, quantiles_by_cluster
-from gpuens.report.page import Picture, percent
+from gpuens.plotting.drawing import (
+    CLUSTERS,
+    INK,
+    SHADE,
+    SHARES,
+    color_clusters,
+    hide_spines,
+    largest_clusters,
+    quantiles_by_cluster,
+)
+from gpuens.report.numbers import percent
+from gpuens.report.page import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,13 +60,12 @@ def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
     # the row of all small clusters together has no bar, because its bar could be far longer than all other bars
     values = [*counts[order], *[0] * (n_others > 0)]
-    colors = [CLUSTERS[c % len(CLUSTERS)] for c in order] + [SHADE] * (n_others > 0)
-    return _bars(_name_clusters(order, n_others), values, texts, colors, ax, "cluster")
+    return _bars(_name_clusters(order, n_others), values, texts, color_clusters(order)[: len(values)], ax, "cluster")
 
 
 def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
     """Draw a bar for each name; the bars start at zero and show the numbers ``values``."""
-    return _bars(names, values, [f"{value:.3g}" for value in values], [SHADE] * len(values), ax)
+    return _bars(names, values, [f"{value:.3g}" for value in values], SHADE, ax)
 
 
 def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
@@ -117,7 +126,7 @@ def _name_clusters(order: np.ndarray, n_others: int) -> list[str]:
 
 
 def _bars(
-    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: list[str], ax: "Axes", label: str = ""
+    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: Any, ax: "Axes", label: str = ""
 ) -> "Axes":
     ax.barh(np.arange(len(values)), values, color=colors, height=0.8)
     for place, (value, text) in enumerate(zip(values, texts, strict=True)):

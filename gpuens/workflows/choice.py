@@ -18,6 +18,7 @@ from gpuens.runtime.defaults import METHOD
 if TYPE_CHECKING:
     import pandas as pd
 
+ABOUT_AS_WELL = "about as well"  # reason for the numbers that suit the clusterings nearly as well as the suggested one
 LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, because the elbow divides by them
 Criteria = dict[str, Any]  # the row of a number of clusters in `Choice.rows`
 
@@ -41,7 +42,7 @@ class Choice:
         The consensus for each number of clusters.
     suggested : int
     reasons : dict of int to str
-        The reasons for the suggestion and for each close alternative.
+        The reason for the suggestion and for each close alternative, without the doubt.
     structure : bool or None
         With reference data: whether the PAC of the suggestion is smaller than theirs. Without reference data: False if
         the clusterings agree no more than independent clusterings might (`gpuens.evidence.beyond_chance`), otherwise
@@ -106,6 +107,25 @@ class Choice:
         return [k for k in self.reasons if k != self.suggested]
 
     @property
+    def alternatives(self) -> dict[str, list[int]]:
+        """The numbers in `runners_up` as {reason: its numbers}, the best first."""
+        numbers: dict[str, list[int]] = {}
+        for k in self.runners_up:
+            numbers.setdefault(self.reasons[k], []).append(k)
+        return numbers
+
+    @property
+    def caveats(self) -> list[str]:
+        """Sentences about missing structure and a doubtful number; an empty list without them."""
+        sentences = []
+        if self.structure is False:
+            as_well = "reference data without clusters" if "p" in self.rows[0] else "independent clusterings"
+            sentences.append(f"There is no structure beyond chance: {as_well} might do as well.")
+        if self.doubt is not None:
+            sentences.append(f"The number is in doubt: {self.doubt}.")
+        return sentences
+
+    @property
     def by_criterion(self) -> dict[str, int]:
         """The suggestion of each criterion alone, as {criterion: number of clusters with the best value}.
 
@@ -130,7 +150,8 @@ class Choice:
             self,
             f"{self.suggested} clusters are suggested, of the numbers {min(self.labels)} to {max(self.labels)}",
             why=self.reasons[self.suggested],
-            **{f"also_{k}": self.reasons[k] for k in self.runners_up[:3]},
+            but=" ".join(self.caveats),
+            **{why: ", ".join(map(str, numbers)) for why, numbers in self.alternatives.items()},
             single_criteria="; ".join(f"{k} by {', '.join(names)}" for k, names in sorted(single.items())),
             see="table, labels, reasons, plot()",
         )
@@ -190,10 +211,7 @@ def choice_by_silhouette(rows: list[Criteria], labels: dict[int, np.ndarray]) ->
     defined = _with_criterion(rows, "silhouette")
     best = max(defined, key=lambda row: row["silhouette_low"])
     good = [row for row in defined if row["silhouette"] >= best["silhouette_low"]]
-    reasons = {
-        row["k"]: f"clusters that hold together as well as those of {best['k']} (silhouette {row['silhouette']:.2f})"
-        for row in reversed(good)
-    }
+    reasons = {row["k"]: f"clusters that hold together as well as those of {best['k']}" for row in reversed(good)}
     suggested = good[-1]["k"]
     reasons[suggested] = (
         f"the most clusters that hold together as well as those of any number (median silhouette "
@@ -212,13 +230,11 @@ def choice_by_score(
     numbers = list(labels)
     best = (suggestion.best(numbers) or [min(numbers)])[0]
     reasons = {best: suggestion.reason(numbers) if suggestion.best(numbers) else "no other number was compared"}
-    reasons |= dict.fromkeys(suggestion.close(numbers), "suits the clusterings about as well")
-    if (doubt := suggestion.doubt(numbers)) is not None:
-        reasons[best] += f"; in doubt, because {doubt}"
+    reasons |= dict.fromkeys(suggestion.close(numbers), ABOUT_AS_WELL)
     if chooser is not None:
         k, why = chooser.suggested, f"by chooseR's rule, {chooser.reasons[chooser.suggested]}"
         reasons[k] = f"{reasons[k]}; {why}" if k in reasons else why
-    return Choice(rows, labels, best, reasons, None, doubt)
+    return Choice(rows, labels, best, reasons, None, suggestion.doubt(numbers))
 
 
 def compare_with_references(choice: Choice) -> Choice:
@@ -226,8 +242,7 @@ def compare_with_references(choice: Choice) -> Choice:
     p = next(row for row in choice.rows if row["k"] == choice.suggested).get("p")
     if p is None:
         return choice
-    structure = p <= LEVEL
-    return _with_structure(choice, f"p = {p:.3f} by reference data", structure)
+    return _with_structure(choice, f"p = {p:.3f} by reference data", p <= LEVEL)
 
 
 def compare_with_chance(choice: Choice, labels: Any, device: str) -> Choice:
@@ -237,5 +252,5 @@ def compare_with_chance(choice: Choice, labels: Any, device: str) -> Choice:
 
 
 def _with_structure(choice: Choice, why: str, structure: bool) -> Choice:
-    reason = f"{choice.reasons[choice.suggested]}; {why}{'' if structure else ': no structure beyond chance'}"
-    return replace(choice, structure=structure, reasons=choice.reasons | {choice.suggested: reason})
+    reasons = choice.reasons | {choice.suggested: f"{choice.reasons[choice.suggested]}; {why}"}
+    return replace(choice, structure=structure, reasons=reasons)

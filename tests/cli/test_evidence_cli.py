@@ -12,7 +12,6 @@ from commands import LABELS, READ, TRUTH, K, call, folder  # noqa: F401
 import gpuens
 from gpuens import datasets, generate, io, metrics
 from gpuens.methods import EM, LWGP
-from gpuens.runtime import failures
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
@@ -50,22 +49,6 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
     found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")["rest"]
     assert found.dtype == bool
     assert np.flatnonzero(np.asarray(found)).tolist() == [len(labels) - 4, len(labels) - 3, len(labels) - 2]
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
-        ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
-        ("--membership --method em -o out.h5ad", "--membership is written beside the labels, which 'out.h5ad' cannot"),
-        ("--membership", "--membership needs a method with shares in clusters, but 'lwgp' has none; leave it out."),
-    ],
-)
-def test_run_refuses_numbers_beside_the_labels_that_cannot_be(folder, call, options, sentence):
-    np.save("labels.npy", LABELS)
-    code, _, err = call(f"run labels.npy -k {K} {options}")
-    assert code == 2
-    assert sentence in err[0]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
@@ -131,11 +114,6 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
     assert (record["suggested"], [row["k"] for row in record["ks"]]) == (K, [2, 3, 4, 5, 6])
     few = "choose --features features.npy --ks 3:4 --n-clusterings 5"
     assert json.loads("\n".join(call(f"{few} --json")[1]))["ks"][1]["pac"] >= 0
-    assert call("choose labels.csv --features features.npy")[0] == 2
-    code, _, err = call("choose labels.csv --n-init 3")
-    assert (code, err) == (2, ["gpuens: --n-init applies to --features; leave it out with LABELS."])
-    code, _, err = call("choose labels.csv --ks 2-6")
-    assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
 
 
 # --- generate ---------------------------------------------------------------------------------------------------------
@@ -238,9 +216,6 @@ def test_align_writes_names_to_tables_and_codes_to_arrays(folder, call):
     np.testing.assert_array_equal(np.load("aligned.npy"), np.column_stack([TRUTH, split]))
     assert call("align labels.csv --to first -o first.npy")[0] == 0
     np.testing.assert_array_equal(np.load("first.npy") < 0, LABELS < 0)
-    code, out, err = call("align labels.csv --to labels.csv -o a.npy")
-    assert code == failures.REFUSED
-    assert "has 6 columns where one is needed; write the one to a file of its own" in err[0]
 
 
 def test_modes_tells_the_stories_of_a_file(folder, call):

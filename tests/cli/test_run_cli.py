@@ -292,13 +292,6 @@ def test_a_zarr_output_is_replaced_too(folder, call):
     assert call("run labels.csv -k 3 -o file.zarr")[0] == 3
 
 
-def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, call):
-    pd.DataFrame(LABELS).to_parquet("labels.parquet")
-    for suffix in ("csv", "parquet"):
-        assert call(f"run labels.{suffix} -k {K}")[0] == 0
-    assert {"labels.csv.lwgp.csv", "labels.parquet.lwgp.parquet"} < set(files(folder))
-
-
 @pytest.mark.parametrize("numbers", ["", " --evidence"])
 def test_an_output_that_is_not_named_is_like_the_input_and_keeps_the_ids(folder, call, numbers):
     """A column that names the objects is recognised even without --id-column."""
@@ -371,13 +364,6 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call,
     np.testing.assert_array_equal(np.load("out.npy"), LWGP(2).fit(list(labels.T)).labels_)
     code, _, err = call(f"run wide.{suffix} -k 2 -o out.npy --wide --scheduler threads")
     assert (code, "--wide is for files that are read in one piece" in err[0]) == (2, True)
-
-
-def test_an_output_is_replaced(folder, call):
-    for k in (2, 3):
-        assert call(f"run labels.csv -k {k} -o out.npy")[0] == 0
-        assert np.load("out.npy").max() == k - 1
-        assert json.loads(Path("out.npy.json").read_text())["n_clusters"] == k
 
 
 def test_quiet_says_nothing_whatever_the_environment_says(folder, call, own_method, monkeypatch):
@@ -486,13 +472,6 @@ def test_the_sum_of_a_column_of_weights_fits_int64(folder, call):
     assert code != 0
     assert "counts at most 9.2234e+18 exactly; divide the weights by a common unit" in err[-1]
     assert not Path("out.csv").exists()
-
-
-def test_weights_are_refused_in_chunks(folder, call):
-    np.save("labels.npy", LABELS)
-    code, _, err = call(f"run labels.npy -k {K} --weight-column 0 --scheduler threads")
-    assert code != 0
-    assert "--weight-column is for files that are read in one piece" in err[-1]
 
 
 # --- numbers in prints ------------------------------------------------------------------------------------------------

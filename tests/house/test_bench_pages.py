@@ -117,7 +117,7 @@ def cell(page, part, *, data=False, marks=()):
     """
 
     def register(function):
-        CELLS.append(pytest.param(page, part, function, data, id=f"{page}-{function.__name__}", marks=marks))
+        CELLS.append(pytest.param(page, part, function, data, id=f"{page}-{part}", marks=marks))
         return function
 
     return register
@@ -152,27 +152,37 @@ def accuracy_of_timed_fits(bench, rows, _):
     return {way: row[way]["accuracy"][0] for way in now}, {way: own["accuracy"][0] for way, own in now.items()}
 
 
-def first_scores(rows, now, score):
-    """Return the scores of the first run by the record, for the methods of ``now``, and by ``now``."""
-    return {name: rows[name][score][0] for name in now}, {name: row[score][0] for name, row in now.items()}
+FEW, POOL = ["CgC", "CrC-Ia", "HBGF"], "pools/lwec_VS.npz"
+FIRST_RUNS = {  # page and part: row, its table, score, whether it needs data sets, and the first run anew
+    ("cce", "small"): ("Iris", "methods", "AC", False, lambda e, _, names: e.repeat("Iris", None, 1, 0, names, 60)),
+    ("cce", "documents"): ("webkb4", "methods", "AC", True, lambda e, data, _: e.repeat("webkb4", data, 1, 0, FEW, 60)),
+    ("cce", "baselines"): (
+        *("satimage4435", "methods", "AC", True),
+        lambda e, data, _: e.repeat("satimage4435", data, 1, 0, [*FEW[:2], "LIMBO"], 60),
+    ),
+    ("ecrmc", "sets"): ("iris", "methods", "ARI", False, lambda e, *_: e.repeat("iris", None, 1, 0)),
+    ("ecrmc", "rivals"): ("iris", "methods", "ARI", False, lambda e, *_: e.against("iris", None, 1, 0)),
+    ("ecrmc", "self"): ("vs", "methods", "ARI", True, lambda e, data, _: e.with_itself("vs", data, 1, 0)),
+    ("lwec", "tables"): (
+        *("VS", "methods", "ari", True),
+        lambda e, data, _: e.score(data / POOL, 1, 0, ["LWEA", "LWGP", "HBGF", "MCLA", "WEAC", "EAC"]),
+    ),
+    ("lwec", "best_k"): (
+        *("VS", "methods", "ari", True),
+        lambda e, data, _: e.score(data / POOL, 1, 0, ["LWEA", "LWGP"], e.MULTIPLES),
+    ),
+    ("scec", "tables"): ("IRIS, RI", "cells", "SCEC", False, lambda e, *_: e.score("IRIS", "RI", None, 0, False, 1)),
+}
 
 
-@cell("cce", "small")
-def small_set(bench, rows, _):
-    row = rows["Iris"]["methods"]
-    return first_scores(row, bench("papers.cce.experiments").repeat("Iris", None, 1, 0, list(row), 60)["methods"], "AC")
+def first_run(bench, rows, data, page, row, table, score, run):
+    """Return the scores of the first run by the record, for the methods that run anew, and anew."""
+    now = run(bench(f"papers.{page}.experiments"), data, list(rows[row][table]))[table]
+    return [{name: of[name][score][0] for name in now} for of in (rows[row][table], now)]
 
 
-@cell("cce", "documents", data=True)
-def documents(bench, rows, data):
-    now = bench("papers.cce.experiments").repeat("webkb4", data, 1, 0, ["CgC", "CrC-Ia", "HBGF"], 60)
-    return first_scores(rows["webkb4"]["methods"], now["methods"], "AC")
-
-
-@cell("cce", "baselines", data=True)
-def baselines(bench, rows, data):
-    now = bench("papers.cce.experiments").repeat("satimage4435", data, 1, 0, ["CgC", "CrC-Ia", "LIMBO"], 60)
-    return first_scores(rows["satimage4435"]["methods"], now["methods"], "AC")
+for (page, part), (row, table, score, needs_data, run) in FIRST_RUNS.items():
+    cell(page, part, data=needs_data)(partial(first_run, page=page, row=row, table=table, score=score, run=run))
 
 
 @cell("cce", "large", data=True)
@@ -183,44 +193,6 @@ def large_set(bench, rows, data):
     ensemble = experiments.sets.base_clusterings(found, 0, 0)
     scores = ge.metrics.scores(ge.CgC(found.n_classes).fit(ensemble).labels_, found.y)
     return [row["AC"], row["NMI"]], [scores["accuracy"], scores["nmi"]]
-
-
-@cell("ecrmc", "sets")
-def sets_by_share(bench, rows, _):
-    now = bench("papers.ecrmc.experiments").repeat("iris", None, 1, 0)
-    return first_scores(rows["iris"]["methods"], now["methods"], "ARI")
-
-
-@cell("ecrmc", "rivals")
-def rivals(bench, rows, _):
-    now = bench("papers.ecrmc.experiments").against("iris", None, 1, 0)
-    return first_scores(rows["iris"]["methods"], now["methods"], "ARI")
-
-
-@cell("ecrmc", "self", data=True)
-def reference_sets_with_the_object(bench, rows, data):
-    now = bench("papers.ecrmc.experiments").with_itself("vs", data, 1, 0)
-    return first_scores(rows["vs"]["methods"], now["methods"], "ARI")
-
-
-@cell("lwec", "tables", data=True)
-def tables_of_pools(bench, rows, data):
-    of = ["LWEA", "LWGP", "HBGF", "MCLA", "WEAC", "EAC"]
-    now = bench("papers.lwec.experiments").score(data / "pools" / "lwec_VS.npz", 1, 0, of)
-    return first_scores(rows["VS"]["methods"], now["methods"], "ari")
-
-
-@cell("lwec", "best_k", data=True)
-def pools_with_the_best_k(bench, rows, data):
-    experiments = bench("papers.lwec.experiments")
-    now = experiments.score(data / "pools" / "lwec_VS.npz", 1, 0, ["LWEA", "LWGP"], experiments.MULTIPLES)
-    return first_scores(rows["VS"]["methods"], now["methods"], "ari")
-
-
-@cell("scec", "tables")
-def situations(bench, rows, _):
-    now = bench("papers.scec.experiments").score("IRIS", "RI", None, 0, False, 1)
-    return first_scores(rows["IRIS, RI"]["cells"], now["cells"], "SCEC")
 
 
 @cell("scec", "defaults")
@@ -359,12 +331,6 @@ def a_clustering_of_blobs(bench, rows, _):
     return rows["2,000 × 5: ge.cluster"]["ari"], ge.metrics.ari(y, ge.cluster(X, features.N_BLOBS).labels_)
 
 
-@cell("features", "members", data=True)
-def members_of_a_shape(bench, rows, data):
-    now = bench("features").by_number("members", (20, 10), "shapes", data / "shapes" / "sipu_flame.npz", 0)
-    return aris(rows["sipu_flame, 0"]["by"], now["by"])
-
-
 @cell("neighbors", "real", data=True)
 def designs_on_citations(bench, rows, data):
     neighbors = bench("neighbors")
@@ -380,25 +346,36 @@ def a_stripe_of_three_pixels(bench, rows, _):
     return {name: rows["3"]["designs"][name] for name in now}, now
 
 
-def aris(rows, now):
-    """Return the ARI of the methods of ``now`` by the record, and by ``now``."""
-    return {name: rows[name]["ari"] for name in now}, {name: row["ari"] for name, row in now.items()}
+FLAME = "shapes/sipu_flame.npz"
+OF_SHAPES = {  # page and part: row, its table, and the table anew
+    ("features", "members"): (
+        "sipu_flame, 0", "by", lambda of, data: of.by_number("members", (20, 10), "shapes", data / FLAME, 0)
+    ),
+    ("quality", "methods"): (
+        "sipu_flame, kmeans, 0", "methods",
+        lambda of, data: of.of_methods(
+            "shapes", data / FLAME, "kmeans", 0, ["lwgp", "lwea", "hbgf", "ecpcs-mc", "kcc"], of.here
+        ),
+    ),
+    ("quality", "anchors"): (
+        "seg210, features, 0", "methods",
+        lambda of, data: of.anchors_of("real", data / "seg210.npz", "features", 0, ["ge.cluster", "k-means"], of.here),
+    ),
+    ("quality", "candidates"): (
+        "sipu_flame, kmeans, 0", "candidates",
+        lambda of, data: of.candidates_of("shapes", data / FLAME, "kmeans", 0, ["lwgp"], of.here),
+    ),
+}  # fmt: skip
 
 
-@cell("quality", "methods", data=True)
-def methods_on_a_shape(bench, rows, data):
-    quality = bench("quality")
-    of = ["lwgp", "lwea", "hbgf", "ecpcs-mc", "kcc"]
-    now = quality.of_methods("shapes", data / "shapes" / "sipu_flame.npz", "kmeans", 0, of, quality.here)
-    return aris(rows["sipu_flame, kmeans, 0"]["methods"], now["methods"])
+def aris(bench, rows, data, page, row, table, run):
+    """Return the ARI of the methods that run anew by the record, and anew."""
+    now = run(bench(page), data)[table]
+    return [{name: of[name]["ari"] for name in now} for of in (rows[row][table], now)]
 
 
-@cell("quality", "anchors", data=True)
-def cluster_of_a_set(bench, rows, data):
-    quality = bench("quality")
-    of = ["ge.cluster", "k-means"]
-    now = quality.anchors_of("real", data / "seg210.npz", "features", 0, of, quality.here)
-    return aris(rows["seg210, features, 0"]["methods"], now["methods"])
+for (page, part), (row, table, run) in OF_SHAPES.items():
+    cell(page, part, data=True)(partial(aris, page=page, row=row, table=table, run=run))
 
 
 @cell("quality", "number", data=True)
@@ -413,14 +390,7 @@ def number_of_a_shape(bench, rows, data):
 def consensus_without_k(bench, rows, data):
     path = data / "ensembles" / "space.npz"
     now = bench("quality").without_k("space", path, "space_SRARmap14", "labels", 0)
-    return aris(rows["space_SRARmap14, labels, 0"], {way: now[way] for way in ("without", "with")})
-
-
-@cell("quality", "candidates", data=True)
-def evidence_of_candidates(bench, rows, data):
-    quality = bench("quality")
-    now = quality.candidates_of("shapes", data / "shapes" / "sipu_flame.npz", "kmeans", 0, ["lwgp"], quality.here)
-    return aris(rows["sipu_flame, kmeans, 0"]["candidates"], now["candidates"])
+    return [{way: of[way]["ari"] for way in ("without", "with")} for of in (rows["space_SRARmap14, labels, 0"], now)]
 
 
 @cell("quality", "large", marks=pytest.mark.thorough)
@@ -437,24 +407,20 @@ def refusals(bench, rows, _):
     return {name: rows[name]["refusal"] for name in now}, now
 
 
-@cell("vs_peers", "graph")
-def nmi_of_hbgf(bench, rows, _):
-    labels, truth = bench("vs_peers").mixture(10_000, 0.2, 0)
-    return rows["10,000: HBGF"]["nmi"], ge.metrics.nmi(ge.HBGF(25).fit(labels).labels_, truth)
-
-
-@cell("vs_peers", "kmeans")
-def nmi_of_lwgp(bench, rows, _):
-    labels, truth = bench("vs_peers").mixture(10_000, 0.2, 0)
-    return rows["10,000: LWGP"]["nmi"], ge.metrics.nmi(ge.LWGP(25).fit(labels).labels_, truth)
-
-
-@cell("vs_peers", "partitions")
-def nmi_of_small_mixtures(bench, rows, _):
+def nmi_on_a_mixture(bench, rows, _, n_objects, methods, small=False):
+    """Return the NMI of methods on a mixture by the record, and computed anew."""
     peers = bench("vs_peers")
-    labels, truth = peers.mixture(1000, 0.2, 0, *peers.SMALL)
-    now = {name: ge.metrics.nmi(getattr(ge, name)(25).fit(labels).labels_, truth) for name in ("CSPA", "HBGF", "EM")}
-    return {name: rows[f"1,000: {name}"]["nmi"] for name in now}, now
+    labels, truth = peers.mixture(n_objects, 0.2, 0, *(peers.SMALL if small else ()))
+    now = {name: ge.metrics.nmi(getattr(ge, name)(25).fit(labels).labels_, truth) for name in methods}
+    return {name: rows[f"{n_objects:,}: {name}"]["nmi"] for name in now}, now
+
+
+for part, given in {
+    "graph": {"n_objects": 10_000, "methods": ["HBGF"]},
+    "kmeans": {"n_objects": 10_000, "methods": ["LWGP"]},
+    "partitions": {"n_objects": 1000, "methods": ["CSPA", "HBGF", "EM"], "small": True},
+}.items():
+    cell("vs_peers", part)(partial(nmi_on_a_mixture, **given))
 
 
 def test_every_page_has_a_figure_that_is_computed_again_or_a_reason():

@@ -83,7 +83,7 @@ def how_many(found):
     assert found["choice"].suggested == 6
     assert 4 in found["choice"].runners_up
     assert found["choice"].table["silhouette"][6] > 0.9 > found["choice"].table["silhouette"][8]
-    assert "no structure" in found["none"].reasons[found["none"].suggested]
+    assert "no structure" in found["none"].caveats[0]
 
 
 def without_k(found):

@@ -62,47 +62,11 @@ def test_labels_and_names_are_those_of_the_owner(name):
     assert labels_of(name) == READ[name]
 
 
-FORMS = {
-    "mcl_clusters.txt": ("members", {("n1", "n2", "n5"), ("n3", "n4"), ("n6",)}),
-    "mmseqs_clusters.tsv": ("members", {("s1", "s2"), ("s3", "s4", "s5")}),
-}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_a_cluster_in_a_line(name):
-    form, clusters = FORMS[name]
-    groups = {}
-    for one, label in labels_of(name, **{form: True}):
-        groups.setdefault(label, []).append(one)
-    assert set(map(tuple, map(sorted, groups.values()))) == clusters
-
-
-def test_answers_in_long_form():
-    refused(lambda: io.read_labels(FIELD / "answers_long.csv"), ValueError, "'task' and 'worker'", "--long")
-    right = [(f"t{i}", *("ab"[(i + (j == 2) * (i == 1)) % 2] for j in range(3))) for i in range(4)]
-    assert labels_of("answers_long.csv", long=True) == right
-
-
 def test_draws_with_a_clustering_in_each_line():
     refused(lambda: io.read_labels(FIELD / "draws.csv"), ValueError, "--transpose", "--wide")
     draws = np.loadtxt(FIELD / "draws.csv", dtype=int, delimiter=",")
     ensemble = io.read_labels(FIELD / "draws.csv", transpose=True)
     np.testing.assert_array_equal(ensemble.to_array(), ge.Ensemble(draws.T, wide=True).to_array())
-
-
-def test_columns_that_are_clusters():
-    with pytest.warns(UserWarning, match="--one-hot"):
-        assert io.read_labels(FIELD / "coca_indicators.csv").n_clusterings == 5
-    rna, meth = "112233" * 2, "12212" * 2
-    rows = labels_of("coca_indicators.csv", one_hot=True)
-    assert [row[0] for row in rows] == [f"P{i}" for i in range(12)]
-    assert ge.metrics.ari([row[1] for row in rows], list(rna)) == 1
-    assert rows[4][2] == "-"
-    assert ge.metrics.ari([row[2] for row in rows if row[2] != "-"], list(meth)) == 1
-
-
-def test_shares_are_memberships_and_no_labels():
-    refused(lambda: io.read_labels(FIELD / "structure.Q"), ValueError, "shares that sum to 1", "gpuens modes")
 
 
 @pytest.mark.parametrize(

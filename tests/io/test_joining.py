@@ -202,13 +202,6 @@ def test_labels_in_gpu_memory_return_there(fake_cupy):
     np.testing.assert_array_equal(found.codes, ge.Ensemble(LABELS[:, :2]).codes)
 
 
-def test_the_consensus_is_that_of_the_names():
-    sources = [pd.Series(LABELS[:, m], index=NAMES).sample(frac=0.8, random_state=m) for m in range(6)]
-    ens = ge.Ensemble.join(sources, drop_unlabelled=True)
-    truth = pd.Series(TRUTH, index=NAMES)[ens.index]
-    assert ge.metrics.ari(truth, ge.consensus(ens, 4)) > 0.9
-
-
 # --- files ------------------------------------------------------------------------------------------------------------
 
 

@@ -158,22 +158,6 @@ def test_a_record_replaces_no_other_file(folder, call, text):
     assert not Path("out.npy").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "sentence"),
-    [
-        ("--report", 2, "argument --report: expected one argument"),
-        ("--report out.txt", 2, "path 'out.txt' has no known ending; it must end in .html."),
-        ("--report nowhere/out.html", 3, "nowhere"),
-    ],
-)
-def test_the_page_of_a_run_is_a_file_that_is_named(folder, call, options, code, sentence):
-    pytest.importorskip("jinja2")
-    found, out, err = call(f"run labels.csv -k 3 -o out.npy {options}")
-    assert (found, out) == (code, [])
-    assert sentence in " ".join(err)
-    assert not Path("out.npy").exists()
-
-
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
@@ -307,13 +291,6 @@ def test_labels_of_features_outlive_a_failure_too(folder, call, nothing_after_la
     assert (code, "out.csv.json are written" in first) == (3, True)
     assert Path("out.csv").read_bytes() == Path("expected.csv").read_bytes()
     assert json.loads(Path("out.csv.json").read_text())["n_clusters"] == 3
-
-
-def test_evidence_that_the_output_cannot_hold_is_refused_before_the_work(folder, call):
-    np.save("features.npy", np.random.default_rng(0).normal(size=(60, 3)))
-    code, out, (error,) = call("cluster features.npy -k 3 --evidence -o out.npy")
-    assert (code, out) == (2, [])
-    assert "--evidence is written beside the labels, which 'out.npy' cannot hold" in error
 
 
 def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call, nothing_after_labels):

@@ -120,12 +120,14 @@ def test_separators_that_cannot_be_told(table):
     refused(lambda: read_labels(both, header=False), ValueError, "labels.csv", "',' or ';'", "sep")
     assert codes_of(both, header=False, sep=";") == [[0, 0], [1, 1], [2, 0], [1, 1]]
     assert codes_of(both, header=False, sep=",") == [[0, 0], [0, 2], [1, 1], [0, 2]]
-    # a name or a label may contain another separator
+    refused(lambda: read_labels(table("label\na|b\na|c\n")), ValueError, "line 2", "'|'", "sep=")
+    assert codes_of(table("label\na|b\na|c\n"), sep=",") == [[0], [1]]
+    # a name or a label may contain another separator, or a blank
     assert codes_of(table('p,q\n"a;x",1\nb,2\n')) == [[0, 0], [1, 1]]
     assert codes_of(table("1 2\n1 3\n2 3\n")) == [[0, 0], [0, 1], [1, 1]]  # the default format of np.savetxt
     assert codes_of(table("label\nB cell\nT cell\nB cell\n")) == [[0], [1], [0]]
-    refused(lambda: read_labels(table("label\na|b\na|c\n")), ValueError, "line 2", "'|'", "sep=")
-    assert codes_of(table("label\na|b\na|c\n"), sep=",") == [[0], [1]]
+    assert codes_of(table("cell type\nT cell\nB cell\nT cell\n")) == [[1], [0], [1]]
+    assert codes_of(table("label\ncluster 1\ncluster 2\ncluster 1\n")) == [[0], [1], [0]]
 
 
 @pytest.mark.parametrize("sep", ["", ",,", '"', "\n", "é", 3])
@@ -205,8 +207,7 @@ def test_a_first_line_that_counts_is_doubted(table):
     with pytest.warns(UserWarning, match="counts the columns") as caught:
         assert read_labels(path).n_objects == 4
     one_sentence(caught[0].message)
-    assert read_labels(path, header=True).n_objects == 3
-    assert read_labels(path, header=False).n_objects == 4
+    assert [read_labels(path, header=header).n_objects for header in (True, False)] == [3, 4]
 
 
 def pandas_table(n=60, *, sep=",", index=None, index_label=None, columns=4, seed=0):
@@ -245,28 +246,25 @@ def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
 @pytest.mark.parametrize("ids", IDS)
 def test_the_index_that_r_writes_is_one(table, ids):
     labels, text = pandas_table(index=IDS[ids])
-    path = table(text[1:])
+    path, expected = table(text[1:]), ge.Ensemble(labels).to_array().tolist()
     if ids == "texts, some twice":  # an index has no repeated texts, so that the first line may be damaged
         refused(lambda: read_labels(path), ValueError, "5 field(s) in line 2")
     else:
-        assert read_labels(path).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
-    assert read_labels(path, header=True).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+        assert codes_of(path) == expected
+    assert codes_of(path, header=True) == expected
     refused(lambda: read_labels(path, header=False), ValueError, "5 field(s) in line 2")
-    spaced = table(text[1:].replace(",", " "), "labels.txt.csv")  # the default format of R's write.table
-    if ids in ("texts", "numbers"):
-        assert read_labels(spaced).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
+    if ids in ("texts", "numbers"):  # the default format of R's write.table
+        assert codes_of(table(text[1:].replace(",", " "), "labels.txt.csv")) == expected
 
 
 @pytest.mark.parametrize("ids", ["abc", "123"])
-def test_a_single_column_beside_the_names_that_r_writes(table, ids):
-    ensemble = read_labels(
-        table("label\n" + "".join(f"{name},{label}\n" for name, label in zip(ids, "pqp", strict=True)))
-    )
-    assert (list(ensemble.index), ensemble.names, ensemble.to_array().tolist()) == (
-        list(ids),
-        ["label"],
-        [[0], [1], [0]],
-    )
+@pytest.mark.parametrize("names", ['"","p","q"', "p,q", "label"])
+def test_row_names_as_r_writes_them(table, names, ids):
+    rows = zip(ids, ["0,3", "1,3", "1,4"] if "q" in names else "pqp", strict=True)
+    found = read_label_file(table(f"{names}\n" + "".join(f'"{name}",{row}\n' for name, row in rows)))
+    assert found.ensemble.names == (["p", "q"] if "q" in names else ["label"])
+    assert found.ensemble.to_array().tolist() == ([[0, 0], [1, 0], [1, 1]] if "q" in names else [[0], [1], [0]])
+    assert (found.ids.tolist(), found.ids.name) == (list(ids), None)
 
 
 def test_numbers_as_names_beside_an_index(table):
@@ -315,32 +313,20 @@ def test_features_whose_columns_are_counted(table):
     assert read_labels(table("1,2\n2,2\n1,1\n")).n_objects == 3
 
 
-def test_row_names_as_r_writes_them(table):
-    for text in ('"","p","q"\n"a",0,3\n"b",1,3\n"c",1,4\n', 'p,q\n"a",0,3\n"b",1,3\n"c",1,4\n'):
-        found = read_label_file(table(text))
-        assert found.ensemble.names == ["p", "q"]
-        assert found.ensemble.to_array().tolist() == [[0, 0], [1, 0], [1, 1]]
-        assert (found.ids.tolist(), found.ids.name) == (["a", "b", "c"], None)
-        assert read_label_file(table(text.replace("a", "1").replace("b", "2").replace("c", "3"))).ids.tolist() == [
-            "1",
-            "2",
-            "3",
-        ]
-
-
 # --- missing labels ---------------------------------------------------------------------------------------------------
 
 
-def test_other_words_count_as_clusters(table):
-    path = table("p,q\nnull,1\n,2\nnone,2\n01,2\n1,2\n")
-    with pytest.warns(UserWarning, match="'null', 'none' in 'p' count as clusters") as caught:
+@pytest.mark.parametrize("words", [("none", "null"), ("?", "unknown")])
+def test_other_words_count_as_clusters(table, words):
+    path = table("p,q\n{1},1\n,2\n{0},2\n01,2\n1,2\n".format(*words))
+    with pytest.warns(UserWarning, match=f"'{words[1]}', '{re.escape(words[0])}' in 'p' count as clusters") as caught:
         ens = read_labels(path)
     one_sentence(caught[0].message)
-    assert ens.categories[0].tolist() == ["01", "1", "none", "null"]
-    assert ens.to_array()[:, 0].tolist() == [3, -1, 2, 0, 1]
+    assert ens.categories[0].tolist() == sorted(["01", "1", *words])
+    assert (ens.to_array()[:, 0] == -1).tolist() == [False, True, False, False, False]
     assert read_labels(path, missing=[]).n_clusters == 6
-    assert codes_of(path, missing=["null", "01"])[0] == [-1, 0]
-    assert read_labels(path, missing="null").categories[0].tolist() == ["01", "1", "none"]
+    assert codes_of(path, missing=[words[1], "01"])[0] == [-1, 0]
+    assert read_labels(path, missing=words[1]).categories[0].tolist() == sorted(["01", "1", words[0]])
 
 
 def test_words_among_numbers_are_not_guessed(table):
@@ -431,25 +417,20 @@ def test_an_id_column_is_no_clustering(tmp_path, suffix, ids):
     cell = np.array([f"c{i}" for i in range(n)]) if ids == "strings" else np.arange(n) * 7 % 1009
     frame = pd.DataFrame({"cell": cell, "p": np.arange(n) % 3, "q": np.arange(n) % 4})
     path = tmp_path / f"labels{suffix}"
-    match suffix:
-        case ".parquet":
-            frame.to_parquet(path)
-        case ".npz":
-            np.savez(path, cell=cell, p=frame["p"], q=frame["q"])
-        case ".npy":
-            np.save(path, frame.to_numpy().astype(str if ids == "strings" else int))
-        case _:
-            frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
-    read = read_label_file(path)
-    assert read.ensemble.n_clusterings == 2
-    assert read.ids.astype(str).tolist() == read.ensemble.index.astype(str).tolist() == [str(one) for one in cell]
-    assert read.ids.name == ("id" if suffix == ".npy" else "cell")
+    write = {
+        ".parquet": frame.to_parquet,
+        ".npz": lambda path: np.savez(path, **{**frame, "cell": cell}),
+        ".npy": lambda path: np.save(path, frame.to_numpy().astype(cell.dtype.kind)),
+    }
+    write.get(suffix, lambda path: frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ","))(path)
     named = [0, 1] if suffix == ".npy" else ["cell", "p"]
+    for options in ({}, {"id_column": named[0]}):
+        read = read_label_file(path, **options)
+        assert read.ensemble.n_clusterings == 2
+        assert read.ids.astype(str).tolist() == read.ensemble.index.astype(str).tolist() == cell.astype(str).tolist()
+        assert options or read.ids.name == ("id" if suffix == ".npy" else "cell")
     assert read_labels(path, columns=named).n_clusterings == 2
     assert read_labels(path, exclude=named[0]).n_clusterings == 2
-    found = read_label_file(path, id_column=named[0])
-    assert found.ensemble.n_clusterings == 2
-    assert found.ids.astype(str).tolist() == [str(one) for one in cell]
 
 
 def test_few_objects_and_single_columns_have_no_ids(table):
@@ -474,18 +455,10 @@ def test_transposed_files_are_refused_alike(tmp_path, suffix):
     labels = np.random.default_rng(0).integers(0, 3, (5, 40))
     path = tmp_path / f"labels{suffix}"
     write_labels(path, labels)
-    refused(
-        lambda: read_labels(path),
-        ValueError,
-        "labels",
-        "5, 40",
-        "40 clusterings of 5 object(s)",
-        "transpose=True",
-        "wide=True",
-    )
+    words = ("labels", "5, 40", "40 clusterings of 5 object(s)", "transpose=True", "wide=True")
+    refused(lambda: read_labels(path), ValueError, *words)
     assert read_labels(path, columns=[0, 3]).n_clusterings == 2
-    found = read_label_file(path, wide=True).ensemble
-    np.testing.assert_array_equal(found.codes, ge.Ensemble(list(labels.T)).codes)
+    np.testing.assert_array_equal(read_labels(path, wide=True).codes, ge.Ensemble(list(labels.T)).codes)
     assert len(read_labels(path, columns=range(7), wide=True, drop_unlabelled=True).names) == 7
 
 
@@ -501,49 +474,36 @@ def test_words_are_missing_in_every_kind_of_file(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".h5ad", ".csv", ".zarr"])
 def test_texts_mean_the_same_in_every_kind_of_file(tmp_path, suffix):
     path = tmp_path / f"labels{suffix}"
+
+    def write(labels):
+        """Write strings (n, 2), unescaped."""
+        frame = pd.DataFrame(labels, columns=["p", "q"])
+        if suffix == ".h5ad":
+            obs = frame.astype("category").set_axis([f"c{i}" for i in range(len(frame))])
+            pytest.importorskip("anndata").AnnData(obs=obs).write_h5ad(path)
+        elif suffix == ".zarr":
+            pytest.importorskip("zarr").save_array(path, labels, mode="w", zarr_format=2)
+        elif suffix == ".npz":
+            np.savez(path, p=labels[:, 0], q=labels[:, 1])
+        elif suffix == ".npy":
+            np.save(path, labels)
+        else:
+            frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+
     numbers = np.array([["-1", "0"], ["0", "0"], ["1", "-1"], ["1", "1"]])
-    write = write_strings(path, suffix)
     write(numbers)
-    assert codes_of(path) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
-    assert codes_of(path, missing=[]) == codes_of(path)
+    assert codes_of(path) == codes_of(path, missing=[]) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
     write(np.where(numbers == "1", "b", numbers))
-    with pytest.warns(
-        UserWarning, match=r"'-1' in '?[0p]'?, '?[1q]'? count as clusters; .* say missing=\['-1'\] \(--m"
-    ):
+    said = r"'-1' in '?[0p]'?, '?[1q]'? count as clusters; .* say missing=\['-1'\] \(--m"
+    with pytest.warns(UserWarning, match=said):
         assert codes_of(path) == [[0, 1], [1, 1], [2, 0], [2, 2]]
     assert codes_of(path, missing=[]) == [[0, 1], [1, 1], [2, 0], [2, 2]]
     assert codes_of(path, missing=["-1"]) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
     write(np.array([["null", "a"], ["a", "1"], ["b", "1.0"], ["b", "1"]]))
     with pytest.warns(UserWarning, match="count as") as caught:
         assert codes_of(path) == [[2, 2], [0, 0], [1, 1], [1, 0]]
-    said = [one_sentence(one.message) for one in caught]
-    assert len(said) == 2
-    assert "'null' in" in said[0]
-    assert "'1' and '1.0' in" in said[1]
-
-
-def write_strings(path, suffix):
-    """Return a function that writes strings (n, 2) to a file, unescaped."""
-
-    def write(labels):
-        frame = pd.DataFrame(labels, columns=["p", "q"])
-        match suffix:
-            case ".csv":
-                frame.to_csv(path, index=False)
-            case ".parquet":
-                frame.to_parquet(path)
-            case ".h5ad":
-                anndata = pytest.importorskip("anndata")
-                obs = frame.astype("category").set_axis([f"c{i}" for i in range(len(frame))])
-                anndata.AnnData(obs=obs).write_h5ad(path)
-            case ".zarr":
-                pytest.importorskip("zarr").save_array(path, labels, mode="w", zarr_format=2)
-            case ".npz":
-                np.savez(path, p=labels[:, 0], q=labels[:, 1])
-            case _:
-                np.save(path, labels)
-
-    return write
+    first, second = (one_sentence(warning.message) for warning in caught)
+    assert ("'null' in" in first, "'1' and '1.0' in" in second) == (True, True)
 
 
 # --- columns unlike the others ----------------------------------------------------------------------------------------
@@ -576,9 +536,8 @@ def test_columns_that_are_not_like_the_others(table, name, make, why):
     assert (found.names, found.left_out) == (own, [name])
     np.testing.assert_array_equal(found.codes, ge.Ensemble(frame[own]).codes)
     said = one_sentence(caught[0].message)
-    assert f"labels: {name!r} (" in said
-    assert f"{why}" in said
-    assert "pass gpuens.Ensemble(labels, names=list(labels.columns))." in said
+    for part in (f"labels: {name!r} (", why, "pass gpuens.Ensemble(labels, names=list(labels.columns))."):
+        assert part in said
     assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # the warning advises this call
     path = table(frame.to_csv(index=False))
     with pytest.warns(UserWarning, match=re.escape(why)) as caught:
@@ -655,12 +614,12 @@ def test_anndata_is_named_and_answered_at_once(tmp_path):
     refused(lambda: ge.consensus(obs.assign(depth=0.5)), ValueError, "'depth'", "not whole numbers")
 
 
-@pytest.mark.parametrize("copies", [slice(0, 4), slice(0, 1)])
-def test_a_file_joined_to_itself_is_warned_of(tmp_path, copies):
+@pytest.mark.parametrize("n", [4, 1])
+def test_a_file_joined_to_itself_is_warned_of(table, n):
     labels = np.random.default_rng(0).integers(0, 4, (60, 4))
-    pd.DataFrame(np.column_stack([labels, labels[:, copies]])).add_prefix("c").to_csv(tmp_path / "l.csv", index=False)
-    with pytest.warns(UserWarning, match=rf"{copies.stop} of {4 + copies.stop} clusterings repeat another"):
-        read_labels(tmp_path / "l.csv")
+    twice = pd.DataFrame(np.column_stack([labels, labels[:, :n]])).add_prefix("c").to_csv(index=False)
+    with pytest.warns(UserWarning, match=rf"{n} of {4 + n} clusterings repeat another"):
+        read_labels(table(twice))
 
 
 def test_an_index_of_periods_is_read(tmp_path):
@@ -670,18 +629,17 @@ def test_an_index_of_periods_is_read(tmp_path):
     assert read_labels(tmp_path / "l.parquet").to_array().tolist() == [[0, 0], [0, 1], [1, 1]]
 
 
-def test_an_index_of_several_levels_is_refused(tmp_path):
+def test_an_index_of_several_levels_is_refused(table):
     index = pd.MultiIndex.from_product([list("ab"), range(20)])
     labels = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (40, 2)), index=index)
     for names in ([0, 1], ["p", "q"]):
-        labels.set_axis(names, axis=1).to_csv(tmp_path / "l.csv")
-        refused(lambda: read_labels(tmp_path / "l.csv"), ValueError, "2 empty fields before the names", "reset_index")
-    (tmp_path / "l.csv").write_text(",,0\n" + "1,2,0\n2,1,1\n" * 6)
-    assert read_labels(tmp_path / "l.csv", header=False).n_objects == 13
+        path = table(labels.set_axis(names, axis=1).to_csv())
+        refused(lambda path=path: read_labels(path), ValueError, "2 empty fields before the names", "reset_index")
+    assert read_labels(table(",,0\n" + "1,2,0\n2,1,1\n" * 6), header=False).n_objects == 13
 
 
-def test_a_series_without_a_name_is_asked_about(tmp_path):
-    pd.Series(np.arange(13) % 3 + 1).to_csv(tmp_path / "l.csv", index=False)
+def test_a_series_without_a_name_is_asked_about(table):
+    path = table(pd.Series(np.arange(13) % 3 + 1).to_csv(index=False))
     with pytest.warns(UserWarning, match=r"counts the columns \(0\) and is taken for the names of the columns"):
-        assert read_labels(tmp_path / "l.csv").n_objects == 13
-    assert read_labels(tmp_path / "l.csv", header=False).n_objects == 14
+        assert read_labels(path).n_objects == 13
+    assert read_labels(path, header=False).n_objects == 14

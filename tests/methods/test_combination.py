@@ -343,15 +343,6 @@ def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
         assert set(est.predict(new)) <= set(est.labels_)
 
 
-def test_rows_in_pieces_are_predicted_by_the_rule(repeated, in_pieces):
-    import dask.array as da
-
-    labels, _ = repeated
-    for pair in (("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")):
-        est = consensus(*pair, da.from_array(labels, chunks=(64, -1)))
-        np.testing.assert_array_equal(est.predict(labels), est.labels_.compute())
-
-
 def test_predict_refuses_what_it_cannot_know(labels):
     est = ge.LWEA(K).fit(labels)
     with pytest.raises(ValueError, match="expecting 12 features"):

@@ -1,12 +1,12 @@
 """Wrong values of every kind for every parameter: each call works, or raises an error of one sentence."""
 
 import fractions
-import functools
 import inspect
 import signal
 import sys
 import tempfile
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -66,7 +66,19 @@ def joined(**given):
 
 EST, SOFT, TREE = ge.LWEA(3).fit(ENS), ge.SCEC(3).fit(ENS), ge.CATree().grow(ENS)
 NOT_SETTINGS = {"self", "X", "y", "ens", "ensemble", "labels", "estimator", "tree", "a", "b", "labelings", "ax"}
-SIMILARITY = np.eye(ENS.n_clusters)
+OF_ENSEMBLES = (
+    *(getattr(ge.similarity, name) for name in ("eci", "coassociation", "lwca", "coupled_clusters", "entropy")),
+    *(ge.contingency.intersections, ge.contingency.agreement, ge.metrics.stability),
+)
+FUNCTIONS = [
+    *((function, ENS) for function in OF_ENSEMBLES),
+    (ge.metrics.nmi, LABELS[:, 0], LABELS[:, 1]),
+    (ge.plotting.coassociation_heatmap, ENS, EST.labels_),
+    (ge.plotting.dendrogram, EST),
+    (ge.plotting.lifetimes, EST),
+    (ge.plotting.ca_tree, TREE),
+    (ge.plotting.correspondence, SOFT),
+]
 
 
 def settings_of(function, leave_out=()):
@@ -76,56 +88,38 @@ def settings_of(function, leave_out=()):
 
 CALLS = {
     **{
-        f"{name} {parameter}": (functools.partial(fitted, name), parameter)
+        f"{name} {parameter}": (partial(fitted, name), parameter)
         for name, kind in METHODS.items()
         for parameter in kind._get_param_names()
     },
     **{f"Sample {parameter}": (sampled, parameter) for parameter in settings_of(ge.Sample)},
     **{f"CATree {parameter}": (grown, parameter) for parameter in settings_of(ge.CATree)},
     **{
-        f"{function.__name__} {parameter}": (functools.partial(call, *given), parameter)
+        f"{function.__name__} {parameter}": (partial(call, *given), parameter)
         for function, call, *given in (
             (ge.generate.kmeans_ensemble, base_clusterings),
             (ge.partition.metis, metis),
-            (ge.similarity.eci, ge.similarity.eci, ENS),
-            (ge.similarity.coassociation, ge.similarity.coassociation, ENS),
-            (ge.similarity.lwca, ge.similarity.lwca, ENS),
-            (ge.similarity.coupled_clusters, ge.similarity.coupled_clusters, ENS),
-            (ge.similarity.entropy, ge.similarity.entropy, ENS),
-            (ge.contingency.intersections, ge.contingency.intersections, ENS),
-            (ge.contingency.agreement, ge.contingency.agreement, ENS),
-            (ge.metrics.nmi, ge.metrics.nmi, LABELS[:, 0], LABELS[:, 1]),
-            (ge.metrics.stability, ge.metrics.stability, ENS),
-            (ge.plotting.coassociation_heatmap, ge.plotting.coassociation_heatmap, ENS, EST.labels_),
-            (ge.plotting.dendrogram, ge.plotting.dendrogram, EST),
-            (ge.plotting.lifetimes, ge.plotting.lifetimes, EST),
-            (ge.plotting.ca_tree, ge.plotting.ca_tree, TREE),
-            (ge.plotting.correspondence, ge.plotting.correspondence, SOFT),
+            *((function, function, *given) for function, *given in FUNCTIONS),
         )
         for parameter in settings_of(function, {"similarities"})
     },
-    "transfer_cut n_clusters": (transfer_cut, "n_clusters"),
-    "transfer_cut n_init": (transfer_cut, "n_init"),
-    "transfer_cut random_state": (transfer_cut, "random_state"),
-    "mapping_coefficients n_neighbors": (
-        functools.partial(ge.similarity.mapping_coefficients, ENS, FEATURES),
-        "n_neighbors",
-    ),
-    "Ensemble names": (functools.partial(ge.Ensemble, LABELS), "names"),
-    "distributed.fit client": (functools.partial(in_chunks, ge.distributed.fit, ge.EAC(2)), "client"),
-    "distributed.plan client": (functools.partial(in_chunks, ge.distributed.plan), "client"),
-    "distributed.intersections client": (functools.partial(in_chunks, ge.distributed.intersections), "client"),
-    "distributed.intersections layout": (functools.partial(in_chunks, ge.distributed.intersections), "layout"),
+    **{f"transfer_cut {name}": (transfer_cut, name) for name in ("n_clusters", "n_init", "random_state")},
+    "coefficients n_neighbors": (partial(ge.similarity.mapping_coefficients, ENS, FEATURES), "n_neighbors"),
+    "Ensemble names": (partial(ge.Ensemble, LABELS), "names"),
+    "distributed.fit client": (partial(in_chunks, ge.distributed.fit, ge.EAC(2)), "client"),
+    "distributed.plan client": (partial(in_chunks, ge.distributed.plan), "client"),
+    "distributed.intersections client": (partial(in_chunks, ge.distributed.intersections), "client"),
+    "distributed.intersections layout": (partial(in_chunks, ge.distributed.intersections), "layout"),
     "distributed.read_labels chunk_rows": (read_in_chunks, "chunk_rows"),
     "distributed.connected workers": (joined, "workers"),
     "take rows": (ENS.take, "rows"),
     "Dendrogram.cut n_clusters": (EST.dendrogram_.cut, "n_clusters"),
     "Dendrogram.n_clusters_at distance": (EST.dendrogram_.n_clusters_at, "distance"),
     "Tree.cut tau": (TREE.cut, "tau"),
-    "Tree.kept gamma": (functools.partial(TREE.kept, 0.4), "gamma"),
-    "Tree.reduce counts": (functools.partial(TREE.reduce, 0.4), "counts"),
-    "consensus method": (functools.partial(ge.consensus, LABELS, 3), "method"),
-    "consensus n_clusters": (functools.partial(ge.consensus, LABELS), "n_clusters"),
+    "Tree.kept gamma": (partial(TREE.kept, 0.4), "gamma"),
+    "Tree.reduce counts": (partial(TREE.reduce, 0.4), "counts"),
+    "consensus method": (partial(ge.consensus, LABELS, 3), "method"),
+    "consensus n_clusters": (partial(ge.consensus, LABELS), "n_clusters"),
 }
 
 

@@ -96,6 +96,7 @@ def test_rows_in_pieces_have_a_rule_alone(pair, tmp_path, in_pieces):
     est = ge.Consensus(3, similarity=similarity, partitioner=partitioner)
     model = again(est.fit(array.from_array(LABELS, chunks=(64, -1))), tmp_path)
     np.testing.assert_array_equal(model.predict(NEW), est.predict(NEW))
+    np.testing.assert_array_equal(est.predict(LABELS), est.labels_.compute())
     assert model.n_objects is None
     refused(lambda: model.evidence(NEW), TypeError, "fit in chunks")
 

@@ -10,8 +10,7 @@ from conftest import refused, structured_labels
 
 import gpuens as ge
 from gpuens import plotting
-from gpuens.plotting.cells import MISSING_GREY, spread_colors
-from gpuens.plotting.drawing import for_files
+from gpuens.plotting.drawing import color_clusters, for_files
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -53,9 +52,9 @@ def test_every_object_has_the_colour_of_its_domain_at_its_place():
     ax = plotting.domains(labels, XY)
     xy, colors, _ = points(ax)
     assert sorted(at(xy)) == [*range(120)]
-    np.testing.assert_allclose(colors, np.array([*spread_colors(3), (MISSING_GREY,) * 3])[labels[at(xy)]])
+    np.testing.assert_allclose(colors, color_clusters(range(3))[labels[at(xy)]])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2", "no label"]
-    for mark, color in zip(ax.get_legend().get_lines(), [*spread_colors(3), (MISSING_GREY,) * 3], strict=True):
+    for mark, color in zip(ax.get_legend().get_lines(), color_clusters(range(3)), strict=True):
         np.testing.assert_allclose(mark.get_color(), color)
     assert ax.get_title() == "3 domains of 120 objects"
     assert ax.get_aspect() == 1.0
@@ -72,7 +71,7 @@ def test_names_match_labels_and_places():
     order, names = RNG.permutation(120), [f"cell {i}" for i in range(120)]
     places = pd.DataFrame(XY, index=names, columns=["x", "y"]).iloc[order]
     xy, colors, _ = points(plotting.domains(pd.Series(np.array(list("xyz"))[LABELS], index=names), places))
-    np.testing.assert_allclose(colors, spread_colors(3)[LABELS[at(xy)]])
+    np.testing.assert_allclose(colors, color_clusters(range(3))[LABELS[at(xy)]])
 
 
 def test_uncertainty_is_the_entropy_of_the_memberships():
@@ -90,7 +89,7 @@ def test_uncertainty_is_the_entropy_of_the_memberships():
 
 def test_a_grid_is_an_image():
     image = plotting.domains(LABELS, shape=(10, 12)).images[0]
-    np.testing.assert_allclose(image.get_array(), spread_colors(3)[LABELS.reshape(10, 12)])
+    np.testing.assert_allclose(image.get_array(), color_clusters(range(3))[LABELS.reshape(10, 12)])
     assert image.get_extent() == [-0.5, 11.5, 9.5, -0.5]
     image = plotting.uncertainty(EST, shape=(10, 12)).images[0]
     np.testing.assert_allclose(image.get_array().ravel(), literal_entropies(np.asarray(EST.membership_)), atol=1e-12)
@@ -105,7 +104,7 @@ def test_large_maps_are_drawn_in_part(sizes):
     assert ax.collections[0].get_rasterized()
     assert not plotting.domains(LABELS[:20], XY[:20]).collections[0].get_rasterized()
     image = plotting.domains(LABELS, shape=(10, 12)).images[0]
-    np.testing.assert_allclose(image.get_array(), spread_colors(3)[LABELS.reshape(10, 12)[::3, ::3]])
+    np.testing.assert_allclose(image.get_array(), color_clusters(range(3))[LABELS.reshape(10, 12)[::3, ::3]])
     assert image.get_extent() == [-0.5, 11.5, 9.5, -0.5]
 
 

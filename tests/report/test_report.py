@@ -18,7 +18,7 @@ from gpuens import Ensemble, Graph, Spatial, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import front, glossary, page, render_choice, render_comparison, render_fit
+from gpuens.report import drawing, front, glossary, numbers, page, render_choice, render_comparison, render_fit
 from gpuens.runtime import installing
 from gpuens.workflows.compare import Comparison
 
@@ -36,7 +36,7 @@ FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes":
 
 @pytest.fixture(autouse=True)
 def small_pictures(sizes):
-    sizes("report.page", SHARPNESS=0.3)
+    sizes("report.drawing", SHARPNESS=0.3)
 
 
 class Read(HTMLParser):
@@ -53,16 +53,21 @@ class Read(HTMLParser):
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
         self.tag = tag
-        if tag not in ("meta", "img"):
+        if tag != "meta":
             self.opened.append(tag)
-        if tag == "img":
+        if given.get("role") == "img":
             self.images.append(given | {"folded": "details" in self.opened})
         if tag in ("p", "li"):
             self.said.append("")
-        self.places += [given["id"]] if "id" in given else []
+        self.places += [given["id"]] if given.get("id", "").startswith("word-") else []
         targets = [value for name, value in given.items() if name in ("src", "href") and "data:" not in value]
         self.links += [(value[1:], given["title"]) for value in targets if value.startswith("#")]
         self.elsewhere += [value for value in targets if not value.startswith("#")]
+
+    def handle_startendtag(self, tag, attributes):
+        """Leave out empty elements, which are parts of pictures; they show nothing from elsewhere."""
+        places = [value for name, value in attributes if name in ("href", "xlink:href")]
+        self.elsewhere += [value for value in places if not value.startswith(("#", "data:"))]
 
     def handle_endtag(self, tag):
         assert self.opened.pop() == tag
@@ -79,7 +84,7 @@ def read(estimator, *given, **more):
     found = Read(page)
     assert found.opened == found.elsewhere == []
     assert len(page) < 3e6
-    assert all(len(image["alt"]) > 10 for image in found.images)
+    assert all(len(image["aria-label"]) > 10 for image in found.images)
     assert found.texts["h1"] == ["a <page> & its title"]
     assert "{'theta'" not in page.decode()
     # every link has its target, and every target has a link
@@ -141,7 +146,7 @@ def test_what_it_says():
     cells = found.texts["td"]
     assert names[worst[0]] in cells
     for cluster in np.argsort(-sizes):
-        row = [str(cluster), str(sizes[cluster]), f"{evidence.clusters.consensus[cluster]:.4g}"]
+        row = [str(cluster), str(sizes[cluster]), f"{evidence.clusters.consensus[cluster]:.3f}"]
         assert any(cells[i : i + 3] == row for i in range(len(cells)))
     assert "theta: 0.4" in cells
     assert len(found.images) == 13
@@ -155,7 +160,7 @@ def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
     assert len({(image["width"], image["height"]) for image in found.images[:3]}) == 1
     # A picture is not wider than a phone's screen without margins; so phones do not shrink pictures and their text.
     assert int(found.images[0]["width"]) <= 390 - 2 * 16
-    assert page.TEXT * page.INCH / 72 > 11
+    assert drawing.TEXT * drawing.INCH / 72 > 11
 
 
 def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
@@ -164,7 +169,7 @@ def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
     labels = Ensemble([*members, rng.integers(2, size=120)], names=["a", "b", "c", "d", "types"])
     est = Spatial(2).fit(labels, graph=Graph.grid((10, 12)))
     found = read(est, shape=(10, 12))
-    first = [image["alt"] for image in found.images if not image["folded"]]
+    first = [image["aria-label"] for image in found.images if not image["folded"]]
     assert [alt.partition(":")[0] for alt in first] == [
         "Where the clusters are", "Where they are uncertain", "How many objects each cluster has",
         "Certainty of their objects", "How near they are to each other",
@@ -191,7 +196,7 @@ def test_pictures_of_the_answer_hold_all_clusters(k):
     pictures = front.pictures_of_evidence(evidence)
     assert len(pictures) == (1 if k == 1 else 3)
     for picture in pictures:
-        with rc_context({"font.size": page.TEXT}):
+        with rc_context({"font.size": drawing.TEXT}):
             figure = Figure(figsize=page.FRONT, layout="constrained")
             ax = picture.draw(ax=figure.subplots())
             figure.draw_without_rendering()
@@ -211,9 +216,9 @@ def test_pictures_of_the_answer_hold_all_clusters(k):
 
 
 def test_shares_never_say_all_or_nothing_of_less():
-    said = [page.percent(share) for share in (0, 1e-6, 0.004, 0.0333, 0.5, 0.996, 1 - 1e-6, 1)]
+    said = [numbers.percent(share) for share in (0, 1e-6, 0.004, 0.0333, 0.5, 0.996, 1 - 1e-6, 1)]
     assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in said] == [
-        *("0 %", "under .1 %", ".4 %", "3.3 %", "50 %", "99.6 %", "over 99.9 %", "100 %")
+        *("0 %", "< 0.1 %", "0.4 %", "3.3 %", "50 %", "99.6 %", "> 99.9 %", "100 %")
     ]
 
 
@@ -359,7 +364,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     np.save("labels.npy", LABELS)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
-    assert "by single criteria: mean 4\n" in said.out
+    assert "by single criteria: mean silhouette 4\n" in said.out
     assert said.out.endswith("written: page.html\n")
     assert {path.name for path in Path("kept").iterdir()} == {
         "work.json",
@@ -372,7 +377,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
     assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
-    assert f"{choice.table['anmi'][3]:,.4g}" in found.texts["td"]
+    assert f"{choice.table['anmi'][3]:.3f}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
 
@@ -532,9 +537,8 @@ def test_a_page_in_a_browser(tmp_path, browser):
     for width in (390, 1280):
         browser("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert (
-        browser.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth || i.alt.length < 10)") == []
-    )
+    pictures = "[...document.querySelectorAll('svg[role=img]')]"
+    assert browser.evaluate(f"{pictures}.filter(i => !i.clientWidth || i.ariaLabel.length < 10)") == []
 
     browser.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true })")
     for width in (390, 1280):
@@ -567,7 +571,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
 def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
     """pyplot is not loaded, because it would look for a display."""
     code = (
-        "import sys, numpy as np\nfrom gpuens import cli\nfrom gpuens.report import page\npage.SHARPNESS = 0.3\n"
+        "import sys, numpy as np\nfrom gpuens import cli\nfrom gpuens.report import drawing\ndrawing.SHARPNESS = 0.3\n"
         "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
         "assert cli.main(['run', 'l.npy', '-k', '3', '--report', 'r.html', '--quiet']) == 0\n"
         "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"

@@ -70,7 +70,7 @@ def test_noise_has_no_structure_beyond_chance(kind):
         found.append(ge.choose_k(features=X, n_clusterings=4, ks=[3], null=19))
     assert sum(choice.structure for choice in found) <= 1
     for choice in found:
-        said = "no structure beyond chance" in choice.reasons[choice.suggested]
+        said = any("no structure beyond chance: reference data" in sentence for sentence in choice.caveats)
         assert said == (choice.structure is False)
 
 
@@ -80,11 +80,12 @@ def test_labels_drawn_at_random_agree_no_more_than_chance(method):
     labels = draw.integers(0, 3, (60, 8))
     found = ge.choose_k(labels, ks=[2, 3, 4], method=method)
     assert found.structure is False
-    assert found.reasons[found.suggested].endswith(f"; {ge.evidence.beyond_chance(labels)}: no structure beyond chance")
+    assert found.reasons[found.suggested].endswith(f"; {ge.evidence.beyond_chance(labels)}")
+    assert "There is no structure beyond chance: independent clusterings might do as well." in found.caveats
     assert next(iter(found.reasons)) == found.suggested
     each = ge.choose_k({k: draw.integers(0, k, (60, 8)) for k in (2, 3)}, method=method)
     assert each.structure is False
-    assert "no structure beyond chance" in each.reasons[each.suggested]
+    assert "There is no structure beyond chance" in each.caveats[0]
     assert ge.choose_k(structured_labels(60, 8, 3, noise=0.3, seed=1)[0], ks=[2, 3], method=method).structure is None
 
 
@@ -189,8 +190,8 @@ def test_a_suggestion_that_is_in_doubt_says_so():
     assert found.doubt == numbers.doubt() == found.to_dict()["doubt"]
     low, high = min(numbers.sizes), max(numbers.sizes)
     assert found.doubt.startswith(f"the clusterings have {low} to {high} clusters, and {found.runners_up[0]}")
-    assert found.reasons[found.suggested].endswith(f"; in doubt, because {found.doubt}")
-    assert {found.reasons[k] for k in found.runners_up} == {"suits the clusterings about as well"}
+    assert found.caveats == [f"The number is in doubt: {found.doubt}."]
+    assert found.alternatives == {"about as well": numbers.close(list(found.labels))}
 
 
 def test_numbers_that_nothing_supports_are_told_apart_by_nothing():

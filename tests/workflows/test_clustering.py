@@ -136,41 +136,6 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
         assert installing.command("leiden") in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--kind spectral -k 3", "argument --kind: invalid choice: 'spectral'"),
-        ("-k 3 --method hgbf", "hbgf"),
-        ("-k 0", "n_clusters must be at least 1, but is 0."),
-        ("-k 3 --kind leiden --n-clusterings 5", "n_clusterings=5 is not for kind='leiden'"),
-        ("-k 3 --scheduler threads", "path 'nothing' has no known ending; it must end in .npy, .zarr, .parquet."),
-        ("-k 3 --chunk-rows 5", "--chunk-rows=5 is for work in chunks: add --scheduler, or leave it out."),
-        ("-k 3 --workers 2", "--workers=2 is for a cluster of this machine: add --scheduler local (or cuda)"),
-        ("-k 3 --scheduler threads --workers 2", "--workers=2 is for a cluster of this machine"),
-        *[
-            (
-                f"-k 3 --scheduler threads {option} {value}",
-                f"{option} is for files that are read in one piece; leave it",
-            )
-            for option, value in (
-                ("--key", "X"),
-                ("--id-column", "id"),
-                ("--sep", ";"),
-                ("--header", ""),
-                ("--no-header", ""),
-                ("--missing", "?"),
-                ("--evidence", ""),
-            )
-        ],
-    ],
-)
-def test_the_command_line_refuses_before_it_reads(words, said, tmp_path, capsys):
-    out = tmp_path / "out.npy"
-    assert cli.main(["cluster", "nothing", "-o", str(out), *words.split()]) == 2
-    assert said in capsys.readouterr().err
-    assert not out.exists()
-
-
 # --- features in chunks, and in files ---------------------------------------------------------------------------------
 
 
@@ -417,21 +382,6 @@ def test_the_command_line_reads_cells(files, capsys):
     assert (
         "has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name features" in capsys.readouterr().err
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--kind leiden -k 3", "--kind leiden takes no -k; use it with --kind kmeans."),
-        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings; use it with --kind kmeans."),
-        ("--resolutions 1", "--kind kmeans takes no --resolutions; use it with --kind leiden."),
-        ("--kind leiden --resolutions high", "--resolutions must be a number or numbers with commas between them"),
-        ("--kind leiden --n-seeds 1.5", "--n-seeds must be a whole number"),
-    ],
-)
-def test_the_command_line_refuses_options_of_other_kinds(words, said, files, capsys):
-    assert cli.main(f"generate X.npy -o labels.npy {words}".split()) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_help_says_which_kinds_an_option_is_of(capsys):

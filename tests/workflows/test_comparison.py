@@ -294,32 +294,3 @@ def test_describe_on_the_command_line(folder, capsys):
     assert [line.split()[0] for line in lines[2:8]] == list("abcdef")
     assert cli.main(["describe", "labels.csv", "--no-forecasts", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_objects"] == 400
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        ("compare labels.csv", 2, "-k"),
-        ("compare labels.csv -k 4 --methods lwaa", 3, "did you mean 'lwea'"),
-        ("compare labels.csv -k 4 --truth labels.csv --methods eac", 3, "choose one by --truth FILE:COLUMN"),
-        (
-            "compare labels.csv -k 4 --truth nothing --methods eac",
-            3,
-            "--truth=nothing is neither a label file nor a single column",
-        ),
-        ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
-        ("compare labels.csv -k 4 --report page.txt", 2, ".html"),
-        ("compare labels.csv -k 4 -o table.txt", 2, "table.txt"),
-        ("compare labels.csv -k 4 --methods eac --repeat 0", 3, "repeat"),
-        ("describe", 2, "give either LABELS or --shape NxM"),
-        ("describe labels.csv --shape 10x3", 2, "give either LABELS or --shape NxM"),
-        ("describe --shape 10x3", 2, "--shape needs -k"),
-        ("describe --shape 10:3 -k 2", 2, "such as 20000000x30, not '10:3'"),
-        ("describe --shape 10x3 -k 2 --exclude a", 2, "--exclude is for LABELS"),
-        ("describe nowhere.csv", 3, "does not exist"),
-        ("describe labels.csv -k 1000", 3, "n_clusters=1000"),
-    ],
-)
-def test_bad_commands_are_refused(folder, capsys, words, code, sentence):
-    assert cli.main(words.split()) == code
-    assert sentence in one_sentence(capsys.readouterr().err.removeprefix("gpuens: ").rstrip("\n"))
