@@ -29,7 +29,7 @@ class Crowd(NamedTuple):
     answers: int | None  # answers for each object; None: each annotator answers most objects
     skill: Callable[[np.random.Generator, int], np.ndarray]
     shares: tuple[float, ...] | None = None  # shares of the names; None: drawn
-    flaw: str = ""  # of every second or third annotator: a merged pair of names, or a favourite name
+    flaw: str = ""  # a merged pair of names, or a favourite name, of every second or third annotator
     activity: float | None = None  # exponent of a heavy tail of the annotators' numbers of answers
 
 
