@@ -208,8 +208,9 @@ def test_every_module_can_be_imported_under_another_name():
 FRAMES = (
     "gpuens.methods.base",
     "gpuens.methods.combination",
+    "gpuens.methods.shared_names",
     "gpuens.methods.spatial",
-)  # estimators that take any method
+)  # bases, and estimators that take any method
 
 
 def estimators():
