@@ -2,9 +2,9 @@
 
 import argparse
 import os
-from collections.abc import Callable
 from typing import Any
 
+from gpuens import io
 from gpuens.cli.arguments import (
     add_matching,
     add_reading_of_labels,
@@ -13,17 +13,27 @@ from gpuens.cli.arguments import (
     reading,
     reading_of_labels,
 )
-from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
+from gpuens.cli.features import read_features
+from gpuens.cli.files import (
+    aligned,
+    check_inputs,
+    check_page,
+    one_column,
+    without_index,
+    write_page,
+)
+from gpuens.cli.process import print_json
+from gpuens.io import INPUTS, atomic
+from gpuens.io.outputs import check_output
+from gpuens.io.shapes import label_shape
 from gpuens.runtime import failures
+from gpuens.runtime.checks import gist, human_bytes
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "compare",
-        compare,
-        "Run many methods on the same base clusterings, and compare their results, time and memory.",
-        epilog="anmi and ecs measure the agreement with the base clusterings, from 0 to 1; item and silhouette say how "
-        "certain the clusters of the objects are. The best anmi comes first.",
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "anmi and ecs measure the agreement with the base clusterings, from 0 to 1; item and silhouette say how "
+        "certain the clusters of the objects are. The best anmi comes first."
     )
     add_shared(parser, "labels")
     add_selection(parser)
@@ -66,8 +76,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    from gpuens.io.outputs import check_output
-
     truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
     check_inputs(args.labels, *([] if truth_file is None else [truth_file]))
     inputs = [args.labels, *(path for path in (truth_file, args.features) if path is not None)]
@@ -75,7 +83,6 @@ def compare(args: argparse.Namespace) -> None:
         check_page(args.report, *inputs)
     if args.output is not None:
         check_output(args.output, (".csv", ".tex"), inputs=inputs)
-    from gpuens.io import atomic
     from gpuens.workflows import compare as comparing
 
     with failures.stage("read", f"reading {args.labels}"):
@@ -110,9 +117,6 @@ def compare(args: argparse.Namespace) -> None:
 
 def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:
     """Return the ensemble, the features and the known classes of the objects; the last two may be None."""
-    from gpuens import io
-    from gpuens.cli.features import read_features
-    from gpuens.io.shapes import label_shape
     from gpuens.workflows.describe import refuse_to_group
 
     how = reading_of_labels(args)
@@ -146,8 +150,6 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
 
     The file is None if the column is in LABELS. The column is None if the file has a single column.
     """
-    from gpuens.io import INPUTS
-
     if text.lower().endswith(INPUTS) or os.path.isfile(text):
         return text, None
     file, _, column = text.rpartition(":")
@@ -157,9 +159,6 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
 
 def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
     """Read the column of the label file LABELS that ``--truth`` names."""
-    from gpuens import io
-    from gpuens.runtime.checks import gist
-
     try:
         (values,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
     except ValueError as error:
@@ -192,7 +191,6 @@ def latex(rows: list[dict[str, Any]]) -> str:
 
 def _cells(rows: list[dict[str, Any]]) -> list[list[str]]:
     """Return the head and the lines of the table of a comparison."""
-    from gpuens.runtime.checks import human_bytes
     from gpuens.workflows.compare import SCORES
 
     def share(row: dict[str, Any], name: str) -> str:

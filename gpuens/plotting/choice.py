@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.drawing import axes, color_bar, count_drawn, entitle, new_figure
+from gpuens.plotting.drawing import axes, color_bar, count_drawn, entitle, label_axes, new_figure
 from gpuens.plotting.evidence import cdf
 from gpuens.plotting.labels import draw_in_blocks
 from gpuens.plotting.levels import choice_of, criterion, tracking
@@ -53,7 +53,7 @@ def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = N
     ax = axes(ax, (6.4, 5.4), square=True)
     image = _draw_matrix(ax, choice, k)
     count = count_drawn(len(choice.consensus[k].objects), len(choice.labels[k]), "objects")
-    ax.set(xlabel="cluster of the consensus")
+    label_axes(ax, "cluster of the consensus")
     entitle(ax, f"Consensus of {count} in {k} clusters")
     color_bar(image, ax, SHARE)
     return ax

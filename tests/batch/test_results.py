@@ -139,23 +139,41 @@ def test_jobs_of_many_kinds(folder):
     np.testing.assert_array_equal(np.load("out/pair.labels.npy"), expected.labels_)
 
 
-def test_warnings_are_in_the_marker(folder):
+@pytest.mark.parametrize(("n_clusters", "failed"), [(3, 0), (61, 1)])
+def test_warnings_are_in_the_marker(folder, n_clusters, failed):
+    """Also those of a job that fails."""
     np.save("data/a.npy", np.column_stack([LABELS["a"], np.zeros(60, int)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        batch.run([job()], "out")
+        assert batch.run([job(n_clusters=n_clusters)], "out").failed == failed
     (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
     assert said.startswith("constant clusterings carry no information")
     assert [told["message"] for told in events() if told["event"] == "warning"] == [said]
 
 
-def test_warnings_of_failures_are_kept(folder):
-    np.save("data/a.npy", np.column_stack([LABELS["a"], np.zeros(60, int)]))
-    outcome = batch.run([job(n_clusters=61)], "out")
-    assert outcome.failed == 1
-    (said,) = json.loads(Path("out/a.json").read_text())["warnings"]
-    assert said.startswith("constant clusterings carry no information")
-    assert [told["message"] for told in events() if told["event"] == "warning"] == [said]
+def test_a_batch_that_stops_names_the_option_that_goes_on_and_the_jobs_that_failed(folder, call, sizes):
+    gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
+    told = [f"failed: gone{i}: path 'data/gone{i}.npy' does not exist; check the name." for i in range(3)]
+    Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))
+    code, out, _ = call("jobs.yaml")
+    assert code == 3
+    assert out.splitlines() == [
+        "4 jobs: 1 failed, 3 pending",
+        told[0],
+        "stopped at the first failure; --keep-going continues after failures",
+        "written: jobs.results/summary.csv",
+    ]
+    sizes("cli.batch", MOST_FAILED=2)
+    code, out, _ = call("jobs.yaml --keep-going")
+    assert code == 4
+    assert out.splitlines() == [
+        "4 jobs: 1 done, 3 failed",
+        *told[:2],
+        "failed: 1 more, see summary.csv",
+        "written: jobs.results/summary.csv",
+    ]
+    Path("jobs.yaml").write_text(yaml.safe_dump([job("a"), job("gone")]))
+    assert "--keep-going" not in call("jobs.yaml --out last")[1]  # no job is left
 
 
 def test_a_forecast_writes_nothing(folder, call):
@@ -228,21 +246,6 @@ def test_an_unknown_key_names_the_nearest_one(manifest, sentence):
     assert "did you mean" not in str(unlike.value)
 
 
-def test_a_batch_that_stops_names_the_option_that_goes_on(folder, call):
-    Path("jobs.yaml").write_text(yaml.safe_dump([job("gone"), job("a")]))
-    code, out, _ = call("jobs.yaml")
-    assert code == 3
-    assert out.splitlines() == [
-        "2 jobs: 1 failed, 1 pending",
-        "failed: gone: path 'data/gone.npy' does not exist; check the name.",
-        "stopped at the first failure; --keep-going continues after failures",
-        "written: jobs.results/summary.csv",
-    ]
-    assert "--keep-going" not in call("jobs.yaml --keep-going")[1]
-    Path("jobs.yaml").write_text(yaml.safe_dump([job("a"), job("gone")]))
-    assert "--keep-going" not in call("jobs.yaml --out last")[1]  # no job is left
-
-
 def test_a_job_with_evidence_writes_its_columns(folder, call):
     """The columns are those of `gpuens run --evidence`."""
     jobs = [job("a", format="csv", evidence=True), job("b", format="csv"), job("c", input="data/c.csv", evidence=True)]
@@ -258,21 +261,6 @@ def test_a_job_with_evidence_writes_its_columns(folder, call):
     assert load([{"input": "data/a.npy", "evidence": True}])[0][0].format == "npz"
     refused(lambda: load([job(format="npy", evidence=True)]), ValueError, "evidence", "npy", "csv")
     refused(lambda: load([job(scheduler="threads", evidence=True)]), ValueError, "evidence is for files")
-
-
-def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
-    gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
-    Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))
-    sizes("cli.batch", MOST_FAILED=2)
-    code, out, _ = call("jobs.yaml --keep-going")
-    assert code == 4
-    assert out.splitlines() == [
-        "4 jobs: 1 done, 3 failed",
-        "failed: gone0: path 'data/gone0.npy' does not exist; check the name.",
-        "failed: gone1: path 'data/gone1.npy' does not exist; check the name.",
-        "failed: 1 more, see summary.csv",
-        "written: jobs.results/summary.csv",
-    ]
 
 
 def test_labels_have_the_kind_of_the_input_unless_another_is_named(folder):

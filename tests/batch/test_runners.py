@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -33,22 +34,20 @@ def test_shards_do_all_jobs_once(folder):
     assert sorted(told) == ["events.1-of-3.jsonl", "events.2-of-3.jsonl", "events.3-of-3.jsonl"]
 
 
+SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP",
+         "SLURM_ARRAY_TASK_COUNT")  # fmt: skip
+
+
+def environment_of(names, *values):
+    return {name: str(value) for name, value in zip(names, values, strict=True) if value is not None}
+
+
 @pytest.mark.parametrize(
     ("environment", "of", "expected"),
     [
-        ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "8"}, None, "5/8"),
-        (
-            {
-                "SLURM_ARRAY_TASK_ID": "10",
-                "SLURM_ARRAY_TASK_MIN": "0",
-                "SLURM_ARRAY_TASK_MAX": "10",
-                "SLURM_ARRAY_TASK_STEP": "5",
-                "SLURM_ARRAY_TASK_COUNT": "3",
-            },
-            None,
-            "3/3",
-        ),
-        ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "1"}, 8, "6/8"),
+        (environment_of(SLURM, 5, 1, None, None, 8), None, "5/8"),
+        (environment_of(SLURM, 10, 0, 10, 5, 3), None, "3/3"),
+        (environment_of(SLURM, 5, 5, None, None, 1), 8, "6/8"),
         ({"JOB_COMPLETION_INDEX": "0"}, 4, "1/4"),
         ({"AWS_BATCH_JOB_ARRAY_INDEX": "7", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}, None, "8/8"),
         ({"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, None, "2/2"),
@@ -62,16 +61,17 @@ def test_shards_by_the_variables_of_schedulers(environment, of, expected):
 def test_shards_that_make_no_sense_are_refused():
     assert shards.shard("auto", None, {}) is None
     assert shards.shard(None) is None
-    refused(lambda: shards.shard("auto", None, {"JOB_COMPLETION_INDEX": "0"}), ValueError, "add --of N")
-    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "3"}), ValueError, "not among the 3 shards")
-    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "x"}), ValueError, "not a whole number")
-    refused(lambda: shards.shard("auto", 3, {}), ValueError, "found none of SLURM_ARRAY_TASK_ID")
-    sparse = {"ID": "7", "MIN": "3", "MAX": "7", "COUNT": "2"}
-    slurm = {f"SLURM_ARRAY_TASK_{name}": text for name, text in sparse.items()}
-    refused(lambda: shards.shard("auto", None, slurm), ValueError, "some are missing")
-    for text in ("0/3", "4/3", "3", "a/b", 3):
-        refused(lambda text=text: shards.shard(text), ValueError, "shard must be 'auto' or i/n")
-    refused(lambda: shards.shard("1/3", 4), ValueError, "leave of out")
+    index = "JOB_COMPLETION_INDEX"
+    for text, of, environment, said in [
+        ("auto", None, {index: "0"}, "add --of N"),
+        ("auto", 3, {index: "3"}, "not among the 3 shards"),
+        ("auto", 3, {index: "x"}, "not a whole number"),
+        ("auto", 3, {}, "found none of SLURM_ARRAY_TASK_ID"),
+        ("auto", None, environment_of(SLURM, 7, 3, 7, None, 2), "some are missing"),
+        ("1/3", 4, {}, "leave of out"),
+        *((text, None, {}, "shard must be 'auto' or i/n") for text in ("0/3", "4/3", "3", "a/b", 3)),
+    ]:
+        refused(lambda given=(text, of, environment): shards.shard(*given), ValueError, said)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -92,22 +92,24 @@ def test_one_runner_has_a_claim_and_gives_it_back(tmp_path):
 
 
 def test_many_takers_and_one_winner(tmp_path):
-    ready = threading.Barrier(8)
-    takers = [claims.Claims(str(tmp_path / "claims")) for _ in range(8)]
-    for round_ in range(20):
-        won = []
+    takers, ready = [claims.Claims(str(tmp_path / "claims")) for _ in range(8)], threading.Barrier(8)
+    with ThreadPoolExecutor(8) as pool:
+        for i in range(20):
+            won = pool.map(lambda taker, i=i: (ready.wait(), taker.take(f"job{i}"))[1], takers)
+            assert sum(map(bool, won)) == 1
 
-        def take(taker, round_=round_, won=won):
-            ready.wait()
-            if taker.take(f"job{round_}"):
-                won.append(taker)
 
-        threads = [threading.Thread(target=take, args=(taker,)) for taker in takers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
+@pytest.fixture
+def until():
+    """Return a function that waits until a condition holds, for a minute at most."""
+
+    def wait(holds):
+        end = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    return wait
 
 
 def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
@@ -155,35 +157,27 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
     assert slow.take("a")
 
 
-def test_a_claim_is_touched_while_it_lasts(tmp_path, sizes):
+def test_a_claim_is_touched_while_it_lasts(tmp_path, sizes, until):
     sizes("batch.claims", BEAT=0.02)
     ours = claims.Claims(str(tmp_path / "claims"))
     assert ours.take("a")
     path = tmp_path / "claims" / "a.0"
     os.utime(path, ns=(1, 1))
-    until = time.monotonic() + 20
-    while path.stat().st_mtime_ns == 1:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: path.stat().st_mtime_ns != 1)
     ours.close()
 
 
-def test_jobs_of_another_runner_are_waited_for(folder, sizes):
+def test_jobs_of_another_runner_are_waited_for(folder, sizes, until):
     sizes("batch.runner", WATCH=0.02)
     other = claims.Claims("out/.gpuens-claims")
     os.mkdir("out")
     assert other.take("a")
-    found = []
-    thread = threading.Thread(target=lambda: found.append(batch.run([job(), job("b")], "out")))
-    thread.start()
-    until = time.monotonic() + 60
-    while not Path("out/b.json").exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    assert not Path("out/a.json").exists()
-    other.close()
-    thread.join()
-    assert found[0].done == 2
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(batch.run, [job(), job("b")], "out")
+        until(Path("out/b.json").exists)
+        assert not Path("out/a.json").exists()
+        other.close()
+        assert run.result().done == 2
 
 
 def test_what_another_runner_has_done_again_is_not_done_a_third_time(folder, own_method):
@@ -210,14 +204,9 @@ def test_checksums_do_not_hold_up_other_jobs(folder, monkeypatch):
     manifest = [job(), job("b")]
     batch.run(manifest, "out", checksum=True)
     stamp, both = places.stamp, threading.Barrier(2, timeout=60)
-
-    def together(place, base, *, checksum):
-        both.wait()  # both threads must compute their checksums at the same time
-        return stamp(place, base, checksum=checksum)
-
-    monkeypatch.setattr(places, "stamp", together)
-    outcome = batch.run(manifest, "out", checksum=True, jobs=2)
-    assert outcome.already == 2
+    # both threads must compute their checksums at the same time
+    monkeypatch.setattr(places, "stamp", lambda *given, **how: (both.wait(), stamp(*given, **how))[1])
+    assert batch.run(manifest, "out", checksum=True, jobs=2).already == 2
 
 
 # --- processes and signals --------------------------------------------------------------------------------------------

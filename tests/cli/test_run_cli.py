@@ -143,7 +143,7 @@ def test_options_reach_the_method(folder, call, options, estimator):
 
 def test_every_parameter_of_every_method_is_an_option_of_its_own_and_explained():
     parser = argparse.ArgumentParser()
-    run.add(lambda *_, **__: parser)
+    run.add(parser)
     shared = {"-k", "--seed", "--reduce", "--device"}
     for kind in methods().values():
         own = cli.options.flags(kind)

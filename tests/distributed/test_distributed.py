@@ -61,6 +61,13 @@ def processes(n_workers):
     )
 
 
+def threads(n_workers):
+    """Return a cluster in threads of this process."""
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    )
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with processes(2) as cluster:
@@ -78,6 +85,25 @@ def chunks_of(labels, size=137):
     return da.from_array(labels, chunks=(size, labels.shape[1]))
 
 
+def same(lazy, expected):
+    """Compare an array in chunks with the one of one piece."""
+    np.testing.assert_array_equal(lazy.compute(), expected)
+
+
+def on_each_gpu(labels, size=300):
+    return in_chunks.on_gpus(chunks_of(labels, size))
+
+
+def freed(client, allowed=()):
+    """Return the keys that workers hold, once only those allowed are left: messages to free data take a while."""
+    for _ in range(100):
+        held = {str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers}
+        if held <= {*allowed}:
+            break
+        time.sleep(0.05)
+    return held
+
+
 # --- the same answer --------------------------------------------------------------------------------------------------
 
 
@@ -89,9 +115,8 @@ def test_labels_are_those_of_one_piece(method, reduction, labels):
     est = ge.methods()[method](4, reduction=reduction)
     expected = est.fit(labels).labels_
     found = est.fit(chunks_of(labels)).labels_
-    assert found.chunks == chunks_of(labels).chunks[:1]
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found.compute(), expected)
+    assert (found.chunks, found.dtype) == (chunks_of(labels).chunks[:1], expected.dtype)
+    same(found, expected)
 
 
 def test_large_values_of_this_process_cause_no_warning_of_dask(client, tmp_path):
@@ -114,14 +139,11 @@ def test_large_values_of_this_process_cause_no_warning_of_dask(client, tmp_path)
 def test_clusters_of_a_smallest_size_and_the_rest_are_those_of_one_piece(kind, reduction):
     labels = structured_labels(400, 6, 4, noise=0.3, split=2, missing=0.05, seed=3)[0]
     labels[350:, :5] = 20 + np.random.default_rng(0).integers(0, 15, (50, 5))
-    est = kind(5, min_size=12, reduction=reduction)
-    expected, rest = est.fit(labels).labels_, est.rest_
-    assert rest.any()
-    est.fit(chunks_of(labels))
-    assert est.rest_.chunks == est.labels_.chunks
-    assert est.rest_.dtype == bool
-    np.testing.assert_array_equal(est.labels_.compute(), expected)
-    np.testing.assert_array_equal(est.rest_.compute(), rest)
+    whole, chunked = (kind(5, min_size=12, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
+    assert whole.rest_.any()
+    assert (chunked.rest_.chunks, chunked.rest_.dtype) == (chunked.labels_.chunks, bool)
+    same(chunked.labels_, whole.labels_)
+    same(chunked.rest_, whole.rest_)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -129,15 +151,7 @@ def test_workers_give_the_same(client, labels, reduction):
     for method in ("lwea", "cgc", "crc-c"):
         est = ge.methods()[method](4, reduction=reduction)
         expected = est.fit(labels).labels_
-        np.testing.assert_array_equal(est.fit(chunks_of(labels)).labels_.compute(), expected)
-
-
-@pytest.mark.thorough
-def test_noise_has_the_same_labels_too(client):
-    labels = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
-    for method in METHODS:
-        est = ge.methods()[method](4)
-        np.testing.assert_array_equal(est.fit(chunks_of(labels)).labels_.compute(), est.fit(labels).labels_)
+        same(est.fit(chunks_of(labels)).labels_, expected)
 
 
 def test_a_client_may_be_named(cluster, labels):
@@ -158,24 +172,22 @@ def test_estimators_can_be_written_down(client, labels, reduction, in_pieces):
     for method in ("hbgf", "lwgp"):
         est = ge.methods()[method](4, reduction=reduction).fit(chunks_of(labels))
         again = pickle.loads(pickle.dumps(est))
-        np.testing.assert_array_equal(again.labels_.compute(), est.labels_.compute())
+        same(again.labels_, est.labels_.compute())
 
 
 def test_chunks_with_columns_apart_and_of_unknown_size(labels):
     apart = da.from_array(labels, chunks=(300, 2))
     unknown = apart[da.from_array(np.ones(len(labels), dtype=bool), chunks=300)]
     for given in (apart, unknown):
-        np.testing.assert_array_equal(ge.EAC(4).fit(given).labels_.compute(), ge.EAC(4).fit_predict(labels))
+        same(ge.EAC(4).fit(given).labels_, ge.EAC(4).fit_predict(labels))
 
 
 def test_labels_that_only_some_chunks_have():
     labels = np.array([["b", "x"], ["b", None], ["a", "y"], ["a", "x"], ["c", "y"], ["c", "z"]], dtype=object)
-    for size in (1, 2, 4):
-        found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
-        np.testing.assert_array_equal(found.labels_.compute(), ge.EAC(3).fit_predict(labels))
     # 300 clusters need codes of two bytes
     wide = np.column_stack([np.arange(900) // 3, np.arange(900) // 300, np.arange(900) // 450])
-    np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
+    for given, size in [(labels, 1), (labels, 2), (labels, 4), (wide, 137)]:
+        same(ge.EAC(3).fit(chunks_of(given, size)).labels_, ge.EAC(3).fit_predict(given))
 
 
 def test_the_text_minus_one_means_what_it_does_in_one_piece(recwarn):
@@ -187,7 +199,7 @@ def test_the_text_minus_one_means_what_it_does_in_one_piece(recwarn):
         whole = ge.EAC(3).fit(labels)
         for size in (1, 2, 3, 9):
             found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
-            np.testing.assert_array_equal(found.labels_.compute(), whole.labels_)
+            same(found.labels_, whole.labels_)
             rows, of_all = found.reduction_, whole.reduction_
             np.testing.assert_array_equal(rows.ensemble.codes, of_all.ensemble.codes)
             np.testing.assert_array_equal(rows.counts, of_all.counts)
@@ -207,25 +219,22 @@ def test_labels_in_the_workers_memory_and_labels_computed_before(client, labels)
         est = ge.LWEA(4).fit(given)
         given.sum().compute()
         for _ in range(2):
-            np.testing.assert_array_equal(est.labels_.compute(), expected)
-        np.testing.assert_array_equal((est.labels_ + 1).persist().compute(), expected + 1)
+            same(est.labels_, expected)
+        same((est.labels_ + 1).persist(), expected + 1)
 
 
 def test_what_else_estimators_find(labels):
-    whole, chunked = (ge.CrCIa(4).fit(given) for given in (labels, chunks_of(labels)))
-    np.testing.assert_array_equal(chunked.meta_clusters_, whole.meta_clusters_)
-    np.testing.assert_array_equal(chunked.membership_.compute(), whole.membership_)
-    sampled = ge.CrCIa(4, reduction="sample:150")
-    np.testing.assert_array_equal(sampled.fit(chunks_of(labels)).membership_.compute(), sampled.fit(labels).membership_)
-    whole, chunked = (ge.LWEA(4).fit(given) for given in (labels, chunks_of(labels)))
-    np.testing.assert_array_equal(chunked.children_, whole.children_)
-
-
-def test_the_tree_of_all_objects(labels):
-    for reduction in (None, ge.CATree(0.3)):
-        whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
-        np.testing.assert_array_equal(chunked.distances_, whole.distances_)
-        np.testing.assert_array_equal(chunked.reduction_.row_of.compute(), whole.reduction_.row_of)
+    for kind, reduction, names in (
+        (ge.CrCIa, None, ["meta_clusters_", "membership_"]),
+        (ge.CrCIa, ge.Sample(150), ["membership_"]),
+        (ge.EAC, None, ["children_", "distances_"]),
+        (ge.EAC, ge.CATree(0.3), ["children_", "distances_"]),
+    ):
+        whole, chunked = (kind(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
+        for name in names:
+            np.testing.assert_array_equal(np.asarray(getattr(chunked, name)), getattr(whole, name))
+        if kind is ge.EAC:
+            same(chunked.reduction_.row_of, whole.reduction_.row_of)
     sampled = ge.EAC(4, reduction=ge.Sample(150)).fit(chunks_of(labels))
     refused(lambda: sampled.children_, AttributeError, "children_", "sample")
 
@@ -276,34 +285,31 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
 @pytest.fixture(scope="module")
 def elsewhere():
     """Provide a Dask cluster that has not fitted anything."""
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-    ) as cluster:
+    with threads(1) as cluster:
         yield cluster
 
 
 def computed_anywhere(made, elsewhere):
-    """Yield lazy arrays as computed by threads, by another cluster and by another process."""
-    yield [array.compute(scheduler="threads") for array in made]
+    """Compare lazy arrays computed by threads, by another cluster and by another process with those computed here."""
     with distributed.Client(elsewhere, set_as_default=False) as other:
-        yield [other.compute(array).result() for array in made]
+        by_threads = [array.compute(scheduler="threads") for array in made]
+        by_cluster = [other.compute(array).result() for array in made]
     code = "import pickle, sys; made = pickle.load(sys.stdin.buffer)"
     code += "; pickle.dump([array.compute() for array in made], sys.stdout.buffer)"
     ran = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(made), capture_output=True, check=True)
-    yield pickle.loads(ran.stdout)
+    return zip(by_threads, by_cluster, pickle.loads(ran.stdout), strict=True)
 
 
 def test_labels_are_computed_by_whoever_asks(cluster, elsewhere, labels):
-    made, expected = [], []
+    made = []
     with distributed.Client(cluster):
         for est in (ge.LWEA(4), ge.LWGP(4, reduction="catree"), ge.CrCIa(4, reduction="sample:150"), ge.SCEC(4)):
             est.fit(chunks_of(labels))
-            arrays = [est.labels_, est.membership_] if hasattr(est, "membership_") else [est.labels_]
-            made += arrays
-            expected += [array.compute() for array in arrays]
-    for found in computed_anywhere(made, elsewhere):
-        for mine, theirs in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+            made += [est.labels_, est.membership_] if hasattr(est, "membership_") else [est.labels_]
+        expected = [array.compute() for array in made]
+    for wanted, found in zip(expected, computed_anywhere(made, elsewhere), strict=True):
+        for array in found:
+            np.testing.assert_array_equal(array, wanted)
 
 
 @pytest.mark.thorough
@@ -312,11 +318,11 @@ def test_labels_by_a_rule_and_of_features_are_too(cluster, elsewhere, labels, in
     with distributed.Client(cluster):
         est = ge.LWGP(4).fit(chunks_of(labels))
         assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
-        lazy = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 8)), 5, (2, 9), objects=200)
-        expected = [est.labels_.compute(), lazy.compute()]
-    for found in computed_anywhere([est.labels_, lazy], elsewhere):
-        for mine, theirs in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        made = est.labels_, ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 8)), 5, (2, 9), objects=200)
+        expected = [array.compute() for array in made]
+    for wanted, found in zip(expected, computed_anywhere(made, elsewhere), strict=True):
+        for array in found:
+            np.testing.assert_array_equal(array, wanted)
 
 
 def test_estimators_do_without_the_client_that_fitted_them(cluster, labels):
@@ -324,9 +330,9 @@ def test_estimators_do_without_the_client_that_fitted_them(cluster, labels):
         est = ge.EAC(4, reduction=ge.CATree(0.3)).fit(chunks_of(labels))
     whole = ge.EAC(4, reduction=ge.CATree(0.3)).fit(labels)
     for found in (est, pickle.loads(pickle.dumps(est))):
-        np.testing.assert_array_equal(found.labels_.compute(), whole.labels_)
+        same(found.labels_, whole.labels_)
         np.testing.assert_array_equal(found.children_, whole.children_)
-        np.testing.assert_array_equal(found.reduction_.row_of.compute(), whole.reduction_.row_of)
+        same(found.reduction_.row_of, whole.reduction_.row_of)
 
 
 def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
@@ -396,12 +402,11 @@ def fitted_in_threads(est, labels):
 
 
 def test_what_is_learned_of_pieces_is_what_one_piece_says(labels, in_pieces):
-    for method, name in [("lwgp", "eci_"), ("cgc", "coupling_"), ("crc-ia", "coupling_"), ("crc-ia", "meta_clusters_")]:
+    for method, name in [("lwgp", "eci_"), ("cgc", "coupling_"), ("crc-ia", "coupling_"), ("crc-ia", "meta_clusters_"),
+                         ("crc-ia", "membership_")]:  # fmt: skip
         found, expected = (getattr(fitted(method, given)[0], name) for given in (chunks_of(labels), labels))
-        for mine, theirs in zip(found, expected, strict=True):
+        for mine, theirs in zip(np.asarray(found) if name == "membership_" else found, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
-    est, whole = (fitted("crc-ia", given)[0] for given in (chunks_of(labels), labels))
-    np.testing.assert_array_equal(est.membership_.compute(), whole.membership_)
 
 
 @pytest.mark.parametrize("size", [137, 20])
@@ -513,7 +518,7 @@ def test_groups_that_fit_come_together_whatever_a_task_may_take(labels, task_byt
     task_bytes(0)
     for reduction in (None, "core-groups", ge.CATree(0.3)):
         whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
-        np.testing.assert_array_equal(chunked.labels_.compute(), whole.labels_)
+        same(chunked.labels_, whole.labels_)
         np.testing.assert_array_equal(chunked.reduction_.counts, whole.reduction_.counts)
 
 
@@ -541,11 +546,15 @@ def few_clusters():
     return structured_labels(1000, 6, 3, noise=0.3, missing=0.05, seed=3)[0]
 
 
-def test_threads_do_again_what_they_cannot_hold(few_clusters, monkeypatch, in_pieces):
-    made = []
+def test_threads_do_again_what_they_cannot_hold(few_clusters, monkeypatch, request):
+    made, passes, found = [], [], []
     part = worker.reduce_chunk
     monkeypatch.setattr(worker, "reduce_chunk", lambda *args: made.append(1) or part(*args))
-    found, passes = [], []
+    monkeypatch.setenv("GPUENS_MEMORY", "25kB")
+    est, found_in_pieces = fitted("hbgf", chunks_of(few_clusters))
+    assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
+    assert found_in_pieces.max() == 3
+    request.getfixturevalue("in_pieces")
     for budget in ("1GB", "25kB"):
         monkeypatch.setenv("GPUENS_MEMORY", budget)
         made.clear()
@@ -556,13 +565,6 @@ def test_threads_do_again_what_they_cannot_hold(few_clusters, monkeypatch, in_pi
     assert passes[1] > 1
 
 
-def test_a_small_budget_keeps_rows_in_pieces(few_clusters, monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "25kB")
-    est, found = fitted("hbgf", chunks_of(few_clusters))
-    assert isinstance(est.reduction_, in_chunks.ScatteredReduction)
-    assert found.max() == 3
-
-
 # --- chunks on GPUs ---------------------------------------------------------------------------------------------------
 
 
@@ -571,18 +573,21 @@ def test_a_small_budget_keeps_rows_in_pieces(few_clusters, monkeypatch):
 def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
     """Threads share the memory of this process, which is GPU memory for the stand-in of CuPy."""
     expected = ge.methods()[method](4, reduction=reduction).fit_predict(labels)
-    est = ge.methods()[method](4, reduction=reduction).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
-    for block in est.labels_.to_delayed().ravel():
-        assert isinstance(block.compute(scheduler="sync"), fake_cupy.ndarray)
-    found = np.concatenate([block.compute(scheduler="sync").get() for block in est.labels_.to_delayed().ravel()])
-    np.testing.assert_array_equal(found, expected)
+    same_on_gpus(ge.methods()[method](4, reduction=reduction), labels, expected, fake_cupy.ndarray)
+
+
+def same_on_gpus(est, labels, expected, kind):
+    """Fit chunks on GPUs, and compare their labels, arrays of the given kind."""
+    est.fit(on_each_gpu(labels))
+    blocks = [block.compute(scheduler="sync") for block in est.labels_.to_delayed().ravel()]
+    assert all(isinstance(block, kind) for block in blocks)
+    np.testing.assert_array_equal(np.concatenate([block.get() for block in blocks]), expected)
 
 
 def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
     """The default device="auto" puts core groups, merges, the fit and look-ups on the GPU that holds the labels."""
     with emulator.recorded() as launches:
-        est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
-        est.labels_.compute(scheduler="sync")
+        ge.EAC(4).fit(on_each_gpu(labels)).labels_.compute(scheduler="sync")
     assert {"pack_rows", "nearest_rows", "find_rows"} <= {launch.kernel for launch in launches}
 
 
@@ -597,33 +602,31 @@ def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, l
         return core_groups(rows)
 
     monkeypatch.setattr(worker, "core_groups", of_few)
-    est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+    same_on_gpus(ge.EAC(4), labels, ge.EAC(4).fit_predict(labels), fake_cupy.ndarray)
     assert refusals
-    found = np.concatenate([block.compute(scheduler="sync").get() for block in est.labels_.to_delayed().ravel()])
-    np.testing.assert_array_equal(found, ge.EAC(4).fit_predict(labels))
 
 
-def test_chunks_that_a_gpu_has_no_room_to_work_on(fake_cupy, labels):
+def test_chunks_that_no_gpu_could_take_are_refused(fake_cupy, labels):
+    mixed = da.concatenate([chunks_of(labels, 300), on_each_gpu(labels)])
+    refused(lambda: ge.EAC(4).fit(mixed), TypeError, "chunk", "GPU memory", "host memory")
     fake_cupy.reset(56_000)  # a chunk takes 48,000 of these bytes
-    chunks = in_chunks.on_gpus(chunks_of(labels, len(labels)))
+    chunks = on_each_gpu(labels, len(labels))
     refused(lambda: ge.EAC(4).fit(chunks), OutOfGPUMemory, "chunk", "does not fit the GPU", "smaller chunks")
 
 
-def test_chunks_in_different_memories_are_refused(fake_cupy, labels):
-    on_host, on_gpu = chunks_of(labels, 300), in_chunks.on_gpus(chunks_of(labels, 300))
-    refused(lambda: ge.EAC(4).fit(da.concatenate([on_host, on_gpu])), TypeError, "chunk", "GPU memory", "host memory")
+KMEANS = [{}, {"features": 0.5}, {"projection": 3, "algorithm": "minibatch"}, {"features": 0.5, "algorithm": "nested"}]
 
 
 @pytest.mark.parametrize("method", ["cgc", "lwgp"])
 def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
     expected = ge.methods()[method](4).fit(chunks_of(labels, 300)).labels_.compute()
     est = ge.methods()[method](4, device="cuda").fit(chunks_of(labels, 300))
-    np.testing.assert_array_equal(est.labels_.compute(), expected)
+    same(est.labels_, expected)
 
 
 def test_rows_on_a_gpu_may_be_sent_to_another(fake_cupy, labels):
     """CuPy pickles arrays in C order, but kernels read columns."""
-    chunks = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels, 300)))
+    chunks = in_chunks.Chunks(on_each_gpu(labels))
     chunks._merge()
     (piece,) = chunks.compute(chunks.pieces[:1], "pieces")
     sent = pickle.loads(pickle.dumps(worker.on_gpu(piece)))
@@ -655,7 +658,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
             monkeypatch.setenv("GPU_STACK_DEVICES", "0")
         for est in [ge.EAC(4)] if here else [ge.EAC(4, reduction="sample:150"), ge.LWGP(4)]:
             expected = est.fit(labels).labels_
-            est.fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+            est.fit(on_each_gpu(labels))
             assert isinstance(est.fit_.partition.labels, np.ndarray)
             found = est.labels_.map_blocks(devices.to_host, dtype=np.int64, meta=np.empty(0, dtype=np.int64)).compute()
             np.testing.assert_array_equal(found, expected)
@@ -679,36 +682,17 @@ def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch)
 # --- base clusterings -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"features": 0.5, "objects": 300},
-        {"projection": 3, "algorithm": "minibatch"},
-        {"features": 0.5, "algorithm": "nested"},
-    ],
-)
+@pytest.mark.parametrize("settings", KMEANS, ids=str)
 def test_clusterings_made_by_workers_are_those_made_here(client, settings):
     X = np.random.default_rng(0).normal(size=(700, 8))
-    expected = ge.generate.kmeans_ensemble(X, 5, (2, 9), random_state=3, **settings)
-    found = ge.generate.kmeans_ensemble(X, 5, (2, 9), random_state=3, client=client, **settings)
-    np.testing.assert_array_equal(found.codes, expected.codes)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"features": 0.5}, {"projection": 3, "algorithm": "minibatch"}, {"features": 0.5, "algorithm": "nested"}],
-)
-def test_features_in_chunks_are_labelled_where_they_are(client, settings):
-    X = np.random.default_rng(0).normal(size=(700, 8))
-    expected = ge.generate.kmeans_ensemble(X, 5, (2, 9), objects=200, random_state=3, **settings)
-    found = ge.generate.kmeans_ensemble(
-        da.from_array(X, chunks=(150, 5)), 5, (2, 9), objects=200, random_state=3, **settings
-    )
-    assert found.chunks == ((150, 150, 150, 150, 100), (5,))
-    np.testing.assert_array_equal(ge.Ensemble(found.compute()).codes, expected.codes)
-    consensus = ge.LWEA(3).fit(found).labels_.compute()
-    np.testing.assert_array_equal(consensus, ge.LWEA(3).fit_predict(expected))
+    given = {"n_clusterings": 5, "n_clusters": (2, 9), "random_state": 3, **settings}
+    for objects in (1.0, 200):
+        expected, found = (ge.generate.kmeans_ensemble(X, objects=objects, client=by, **given) for by in (None, client))
+        np.testing.assert_array_equal(found.codes, expected.codes)
+    chunks = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 5)), objects=200, **given)
+    assert chunks.chunks == ((150, 150, 150, 150, 100), (5,))
+    np.testing.assert_array_equal(ge.Ensemble(chunks.compute()).codes, expected.codes)
+    same(ge.LWEA(3).fit(chunks).labels_, ge.LWEA(3).fit_predict(expected))
 
 
 def test_features_of_wide_integers_are_alike_in_all_chunks():
@@ -727,9 +711,9 @@ def test_the_size_of_features_in_chunks_changes_no_label(power):
     for algorithm in ("full", "minibatch", "nested"):
         given = {"n_clusterings": 3, "n_clusters": 5, "objects": 100, "algorithm": algorithm}
         expected = ge.generate.kmeans_ensemble(da.from_array(X, chunks=(150, 4)), **given).compute()
-        np.testing.assert_array_equal(ge.generate.kmeans_ensemble(large, **given).compute(), expected)
+        same(ge.generate.kmeans_ensemble(large, **given), expected)
     expected = ge.generate.landmark_ensemble(da.from_array(X, chunks=(150, 4)), **LANDMARKS).compute()
-    np.testing.assert_array_equal(ge.generate.landmark_ensemble(large, **LANDMARKS).compute(), expected)
+    same(ge.generate.landmark_ensemble(large, **LANDMARKS), expected)
 
 
 LANDMARKS = {"n_clusterings": 3, "n_clusters": (2, 9), "n_landmarks": 50}
@@ -738,12 +722,11 @@ LANDMARKS = {"n_clusterings": 3, "n_clusters": (2, 9), "n_landmarks": 50}
 def test_landmark_clusterings_by_workers_are_those_made_here(client, tmp_path):
     X = np.random.default_rng(0).normal(size=(700, 8))
     expected = ge.generate.landmark_ensemble(X, **LANDMARKS)
-    for kept in ({}, {"resume": tmp_path}, {"resume": tmp_path}):
+    for kept in ({}, {"resume": tmp_path}, {"resume": tmp_path}, {"resume": tmp_path}):
         found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, **kept)
         np.testing.assert_array_equal(found.codes, expected.codes)
-    (tmp_path / "landmarks_1.npz").unlink()
-    found = ge.generate.landmark_ensemble(X, **LANDMARKS, client=client, resume=tmp_path)
-    np.testing.assert_array_equal(found.codes, expected.codes)
+        if kept:
+            (tmp_path / "landmarks_1.npz").unlink()
 
 
 def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
@@ -752,17 +735,11 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
         found = ge.generate.landmark_ensemble(X, **LANDMARKS)
-        for _ in range(100):  # the message to free data reaches the workers a little later
-            held = {str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers}
-            if held == {"gpuens-labels"}:
-                break
-            time.sleep(0.05)
-        assert held == {"gpuens-labels"}
-        np.testing.assert_array_equal(found.compute(), labels)
-        np.testing.assert_array_equal(ge.HBGF(3).fit(found).labels_.compute(), ge.HBGF(3).fit_predict(labels))
+        assert freed(client, ["gpuens-labels"]) == {"gpuens-labels"}
+        same(found, labels)
+        same(ge.HBGF(3).fit(found).labels_, ge.HBGF(3).fit_predict(labels))
         for _ in range(2):
-            again = ge.generate.landmark_ensemble(X, **LANDMARKS, resume=tmp_path)
-            np.testing.assert_array_equal(again.compute(), labels)
+            same(ge.generate.landmark_ensemble(X, **LANDMARKS, resume=tmp_path), labels)
 
 
 @pytest.mark.parametrize("named", [*conftest.thorough(False), True])
@@ -795,13 +772,8 @@ def test_features_in_chunks_need_a_number_of_objects():
 @pytest.mark.parametrize("reduction", [None, "sample:150"])
 def test_core_groups_of_chunks_are_let_go_when_they_are_merged(client, labels, reduction):
     est = ge.LWGP(4, reduction=reduction).fit(chunks_of(labels))
-    for _ in range(100):  # the message to free data reaches the workers a little later
-        held = [str(key) for key, workers in client.who_has().items() if workers]
-        if not held:
-            break
-        time.sleep(0.05)
-    assert not held
-    np.testing.assert_array_equal(est.labels_.compute(), ge.LWGP(4, reduction=reduction).fit_predict(labels))
+    assert freed(client) == set()
+    same(est.labels_, ge.LWGP(4, reduction=reduction).fit_predict(labels))
 
 
 # --- files and the command line ---------------------------------------------------------------------------------------
@@ -811,7 +783,7 @@ def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
     np.save(tmp_path / "labels.npy", labels)
     read = in_chunks.read_labels(tmp_path / "labels.npy", chunk_rows=300)
     assert read.chunks == ((300, 300, 300, 100), (6,))
-    np.testing.assert_array_equal(read.compute(), labels)
+    same(read, labels)
     est = ge.LWEA(4).fit(read)
     expected = ge.LWEA(4).fit_predict(labels)
     for client_or_none in (client, None):
@@ -826,13 +798,6 @@ def test_files_are_read_and_written_in_chunks(tmp_path, labels, client):
 def test_a_chunk_is_asked_for_without_the_tasks_of_all_others(labels):
     est = ge.LWEA(4).fit(chunks_of(labels, 10))
     assert max(len(block.__dask_graph__()) for block in graph.split_chunks(est.labels_)) < 10
-
-
-def test_zarr_and_parquet(tmp_path, labels):
-    zarr = pytest.importorskip("zarr")
-    zarr.save(str(tmp_path / "labels.zarr"), labels)
-    found = ge.EAC(4).fit(in_chunks.read_labels(tmp_path / "labels.zarr", chunk_rows=400)).labels_
-    np.testing.assert_array_equal(found.compute(), ge.EAC(4).fit_predict(labels))
 
 
 def test_damaged_files_and_missing_packages_are_one_sentence(tmp_path, monkeypatch):
@@ -1072,9 +1037,7 @@ def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, 
 def paused():
     """Provide a client whose worker is paused from the start, because it exceeds its memory limit."""
     with dask.config.set({"distributed.worker.memory.pause": 0.001}):
-        cluster = distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-        )
+        cluster = threads(1)
     with cluster, distributed.Client(cluster, set_as_default=False, timeout=5) as client:
         while {worker["status"] for worker in client.scheduler_info()["workers"].values()} != {"paused"}:
             time.sleep(0.05)
@@ -1083,10 +1046,7 @@ def paused():
 
 def test_a_cluster_without_workers_is_told_of(labels, sizes):
     sizes("distributed.waiting", PATIENCE=0.5)
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
-        distributed.Client(cluster),
-    ):
+    with threads(0) as cluster, distributed.Client(cluster):
         threading.Timer(1.5, cluster.scale, [1]).start()
         with pytest.warns(UserWarning, match="has no workers") as told:
             ge.LWEA(4).fit(chunks_of(labels))
@@ -1151,12 +1111,9 @@ def die(block, block_info=None):
 
 @pytest.mark.thorough
 def test_a_chunk_that_kills_every_worker_is_named(labels):
+    deadly = chunks_of(labels).map_blocks(die, dtype=labels.dtype, meta=labels[:0])
     with processes(1) as cluster, distributed.Client(cluster):
-        refused(
-            lambda: ge.EAC(3).fit(chunks_of(labels).map_blocks(die, dtype=labels.dtype, meta=labels[:0])),
-            LostWorkers,
-            "smaller chunks",
-        )
+        refused(lambda: ge.EAC(3).fit(deadly), LostWorkers, "smaller chunks")
 
 
 def test_a_scheduler_that_is_gone_is_one_sentence(labels):
@@ -1181,25 +1138,19 @@ def test_columns_of_chunks_are_chosen_as_those_of_a_file(tmp_path, labels, suffi
         pd.DataFrame(table).add_prefix("c").to_parquet(path)
     else:
         ge.io.write_labels(path, table)
-
-    def read(**options):
+    kept = table[:, [1, 2]]
+    for options, expected in (
+        ({}, table[:, 1:]),
+        ({"columns": [0, 2]}, table[:, [0, 2]]),
+        ({"exclude": ["*0" if suffix == ".parquet" else 0, 2]}, table[:, [1, 3, 4, 5, 6]]),
+        ({"columns": [1, 2], "missing": ["0"]}, np.where(kept == 0, -1, kept)),
+    ):
         found = in_chunks.read_labels(path, chunk_rows=300, **options)
-        return np.asarray(found.compute())
-
-    np.testing.assert_array_equal(read(), table[:, 1:])
-    np.testing.assert_array_equal(read(columns=[0, 2]), table[:, [0, 2]])
-    np.testing.assert_array_equal(
-        read(exclude=["*0", 2] if suffix == ".parquet" else [0, 2]), table[:, [1, 3, 4, 5, 6]]
-    )
-    gone = read(columns=[1, 2], missing=["0"])
-    np.testing.assert_array_equal(gone, np.where(table[:, [1, 2]] == 0, -1, table[:, [1, 2]]))
+        np.testing.assert_array_equal(np.asarray(found.compute()), expected)
 
 
 def test_columns_that_are_no_clusterings_are_left_out_of_chunks(tmp_path, monkeypatch):
-    """Columns that are no clusterings are left out.
-
-    A file's first objects, or a DataFrame's column names, tell which.
-    """
+    """A file's first objects, or a DataFrame's column names, tell which columns are no clusterings."""
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     labels, truth = structured_labels(600, 4, 4, seed=2)
     frame = pd.DataFrame(labels).add_prefix("run").assign(plate=np.arange(600) % 3, truth=truth)
@@ -1207,12 +1158,10 @@ def test_columns_that_are_no_clusterings_are_left_out_of_chunks(tmp_path, monkey
     with pytest.warns(UserWarning, match=r"'plate' \(it agrees .*\), 'truth' \(by its name\) are left out"):
         found = in_chunks.read_labels(tmp_path / "labels.parquet")
     assert list(found.columns) == ["run0", "run1", "run2", "run3"]
-    expected = ge.LWGP(4).fit(labels).labels_
     chunks = dd.from_pandas(frame.drop(columns="plate"), npartitions=3)
     with pytest.warns(UserWarning, match=r"labels: 'truth' \(by its name\) is left out, .* say every_column=True"):
-        np.testing.assert_array_equal(ge.LWGP(4).fit(chunks).labels_.compute(), expected)
-    every = in_chunks.fit(ge.LWGP(4), chunks, every_column=True)
-    assert every.n_features_in_ == 5
+        same(ge.LWGP(4).fit(chunks).labels_, ge.LWGP(4).fit(labels).labels_)
+    assert in_chunks.fit(ge.LWGP(4), chunks, every_column=True).n_features_in_ == 5
     monkeypatch.chdir(tmp_path)
     for line, n in (("", 4), (" --columns run*,truth", 5)):
         assert main(f"run labels.parquet -k 4 --scheduler threads --method lwgp -o out.npy{line}".split()) == 0

@@ -4,13 +4,12 @@ import errno
 import json
 import os
 import shutil
-import tracemalloc
-import warnings
 
 import numpy as np
 import oracles
 import pandas as pd
 import pytest
+from conftest import peak_of
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 
@@ -29,8 +28,23 @@ def features(n=300, d=5, seed=0):
     return make_blobs(n, d, centers=6, cluster_std=2.0, random_state=seed)[0].astype(np.float32)
 
 
+def labels_of(X, **given):
+    return landmark_ensemble(X, **{"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50} | given).to_array()
+
+
 def all_points(X):
-    return Points.of(X).at(np.arange(len(X)))
+    return Points.of(X).at(np.arange(X.shape[0]))
+
+
+def same_graph(points, own, n_neighbors, **tolerance):
+    """Compare the graph of points and landmarks with the literal one."""
+    found = graph_of(points, own, n_neighbors)
+    groups = np.split(own.groups.ids, own.groups.begins[1:-1])
+    x, landmarks, centers = (a.astype(float) for a in (points.at(np.arange(300)), own.points, own.centers))
+    ids, distances, sigma = oracles.landmark_graph(x, landmarks, centers, groups, n_neighbors)
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(np.sqrt(found.squares), distances, **tolerance)
+    assert found.sigma == pytest.approx(sigma, rel=1e-6)
 
 
 def landmarks_of(X, p=40, n_neighbors=3, seed=0, n_objects=10**6):
@@ -49,18 +63,18 @@ def test_points_are_features_around_0_that_nothing_overflows(size, offset):
 
 def test_the_size_of_features_does_not_matter(tmp_path):
     X = features(400).astype(np.float64)
-    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
-    labels = landmark_ensemble(X, **given).to_array()
+    labels = labels_of(X)
     for size in (2.0**-900, 2.0**900):
-        np.testing.assert_array_equal(landmark_ensemble(X * size, **given).to_array(), labels)
+        np.testing.assert_array_equal(labels_of(X * size), labels)
     for size, dtype in ((2.0**-960, np.float64), (2.0**-120, np.float32), (2.0**110, np.float32)):
-        np.save(tmp_path / "features.npy", X.astype(np.float32).astype(dtype) * dtype(size))
-        mapped = np.load(tmp_path / "features.npy", mmap_mode="r")
-        expected = landmark_ensemble(X.astype(np.float32).astype(dtype), **given).to_array()
-        np.testing.assert_array_equal(landmark_ensemble(mapped, **given).to_array(), expected)
+        rounded = X.astype(np.float32).astype(dtype)
+        np.save(tmp_path / "features.npy", rounded * dtype(size))
+        found = labels_of(np.load(tmp_path / "features.npy", mmap_mode="r"))
+        np.testing.assert_array_equal(found, labels_of(rounded))
     for size, dtype in ((1e-30, np.float32), (1e30, np.float32), (1e-42, np.float32), (1e-312, np.float64)):
-        found = landmark_ensemble((X * size).astype(dtype), **given).to_array()
-        assert np.mean(found == labels) > 0.99
+        assert np.mean(labels_of((X * size).astype(dtype)) == labels) > 0.99
+    # an offset that float32 cannot hold
+    assert np.mean(labels_of(X + 1e9) == labels) > 0.95
 
 
 def test_landmarks_are_centers_of_five_iterations_from_objects_drawn():
@@ -76,16 +90,8 @@ def test_landmarks_are_centers_of_five_iterations_from_objects_drawn():
 def test_the_graph_is_the_literal_one(d, p, n_neighbors):
     X = features(d=d, seed=d)
     own = landmarks_of(X, p, n_neighbors)
-    found = graph_of(Points.of(X), own, n_neighbors)
-    points = all_points(X).astype(float)
-    groups = np.split(own.groups.ids, own.groups.begins[1:-1])
-    ids, distances, sigma = oracles.landmark_graph(
-        points, own.points.astype(float), own.centers.astype(float), groups, n_neighbors
-    )
     assert sorted(own.groups.ids.tolist()) == list(range(p))
-    np.testing.assert_array_equal(found.ids, ids)
-    np.testing.assert_allclose(np.sqrt(found.squares), distances, rtol=1e-5, atol=1e-5)
-    assert found.sigma == pytest.approx(sigma, rel=1e-6)
+    same_graph(Points.of(X), own, n_neighbors, rtol=1e-5, atol=1e-5)
 
 
 def test_landmarks_tell_apart_what_lies_far_from_the_mean():
@@ -101,13 +107,11 @@ def test_landmarks_tell_apart_what_lies_far_from_the_mean():
 
 @pytest.mark.parametrize("d", [3, 80])
 def test_threads_do_not_change_landmarks(d, monkeypatch):
-    X = np.random.default_rng(1).normal(size=(5000, d))
-    found = []
+    X, found = np.random.default_rng(1).normal(size=(5000, d)), set()
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        found.append(landmarks_of(X, 300).points)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+        found.add(landmarks_of(X, 300).points.tobytes())
+    assert len(found) == 1
 
 
 def test_nearly_all_neighbors_are_the_true_ones():
@@ -122,15 +126,15 @@ def test_nearly_all_neighbors_are_the_true_ones():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_few_objects_have_their_true_neighbors(sparse):
     X = features(150)
-    own = landmarks_of(X, 40, 5, n_objects=160)
-    assert own.neighborhoods is None
+    assert landmarks_of(X, 40, 5, n_objects=160).neighborhoods is None
     assert landmarks_of(X, 40, 5, n_objects=161).neighborhoods is not None
     thin = csr_array(np.hstack([X, np.zeros((150, 200), np.float32)]))  # so wide that few features are stored
-    points = Points.of(thin) if sparse else Points.of(X)
-    own = Landmarks.of_sample(points.at(np.arange(150)), 40, 5, 150, np.random.default_rng(0))
+    points = Points.of(thin if sparse else X)
     assert points.few_stored == sparse
+    x = points.at(np.arange(150))
+    own = Landmarks.of_sample(x, 40, 5, 150, np.random.default_rng(0))
     found = graph_of(points, own, 5)
-    apart = ((points.at(np.arange(150))[:, None].astype(float) - own.points) ** 2).sum(axis=2)
+    apart = ((x[:, None].astype(float) - own.points) ** 2).sum(axis=2)
     np.testing.assert_array_equal(found.ids, np.argsort(apart, axis=1)[:, :5])
     np.testing.assert_allclose(found.squares, np.sort(apart, axis=1)[:, :5], rtol=1e-3, atol=1e-9)
 
@@ -193,20 +197,19 @@ def test_components_beyond_the_dimensions_have_no_direction():
 
 
 def test_clusterings_depend_on_the_seed_and_their_number_alone(monkeypatch):
-    X = features(700)
-    given = {"n_clusters": (3, 9), "n_landmarks": 60}
-    labels = landmark_ensemble(X, 3, **given).to_array()
-    np.testing.assert_array_equal(landmark_ensemble(X, 2, **given).to_array(), labels[:, :2])
-    assert (landmark_ensemble(X, 3, **given, random_state=1).to_array() != labels).any()
+    X, given = features(700), {"n_clusters": (3, 9), "n_landmarks": 60}
+    labels = labels_of(X, n_clusterings=3, **given)
+    np.testing.assert_array_equal(labels_of(X, **given), labels[:, :2])
+    assert (labels_of(X, n_clusterings=3, **given, random_state=1) != labels).any()
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
+        np.testing.assert_array_equal(labels_of(X, n_clusterings=3, **given), labels)
 
 
 def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
     X, folder = features(), tmp_path / "kept"
-    given = {"n_clusters": (3, 9), "n_landmarks": 40}
-    labels = landmark_ensemble(X, 4, **given).to_array()
+    given = {"n_clusterings": 4, "n_clusters": (3, 9), "n_landmarks": 40}
+    labels = labels_of(X, **given)
     made, cut = [], landmark_cut.cut
 
     def stopped(objects, task):
@@ -218,43 +221,41 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(landmark_cut, "cut", stopped)
     monkeypatch.setenv("GPUENS_THREADS", "1")
     with pytest.raises(KeyboardInterrupt):
-        landmark_ensemble(X, 4, **given, resume=folder)
-    np.testing.assert_array_equal(landmark_ensemble(X, 4, **given, resume=folder).to_array(), labels)
+        labels_of(X, **given, resume=folder)
+    np.testing.assert_array_equal(labels_of(X, **given, resume=folder), labels)
     assert len(made) == 2 + 1 + 2
-    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given, resume=folder).to_array(), labels[:, :3])
+    np.testing.assert_array_equal(labels_of(X, **given | {"n_clusterings": 3}, resume=folder), labels[:, :3])
     assert len(made) == 5
-    for other, said in (
-        ({"X": X + 1}, "data differ"),
-        ({"random_state": 1}, "seed differ"),
-        ({"n_neighbors": 2}, "n_neighbors differ"),
-    ):
-        with pytest.raises(ValueError, match=rf"holds other work \({said}\)"):
-            landmark_ensemble(**{"X": X, "n_clusterings": 4, **given, "resume": folder, **other})
+    for other, differ in (({"X": X + 1}, "data"), ({"random_state": 1}, "seed"), ({"n_neighbors": 2}, "n_neighbors")):
+        with pytest.raises(ValueError, match=rf"holds other work \({differ} differ\)"):
+            labels_of(**{"X": X, **given, "resume": folder, **other})
+
+
+KEPT = {"n_clusters": 5, "n_landmarks": 40}
 
 
 def test_a_folder_for_what_is_kept(tmp_path):
-    X, given = features(), {"n_clusters": 5, "n_landmarks": 40}
-    labels = landmark_ensemble(X, 2, **given).to_array()
+    X = features()
+    labels = labels_of(X, **KEPT)
     (tmp_path / ".gpuens-1234.part").touch()  # this is the unfinished file of a process that was killed
-    np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
-    with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
-        landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))
+    np.testing.assert_array_equal(labels_of(X, **KEPT, resume=tmp_path), labels)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file.txt").touch()
-    for resume, kind, said in (
-        (tmp_path / "other", ValueError, "holds other files"),
-        (5, TypeError, "resume must be the path of a folder, not 5"),
-        (b"kept", TypeError, "resume must be the path of a folder"),
-        ("", ValueError, "resume must name a folder"),
+    other_seed = {"resume": tmp_path, "random_state": np.random.Generator(np.random.MT19937(0))}
+    for given, kind, said in (
+        (other_seed, ValueError, r"holds other work \(seed differ\)"),
+        ({"resume": tmp_path / "other"}, ValueError, "holds other files"),
+        ({"resume": 5}, TypeError, "resume must be the path of a folder, not 5"),
+        ({"resume": b"kept"}, TypeError, "resume must be the path of a folder"),
+        ({"resume": ""}, ValueError, "resume must name a folder"),
+        ({"resume": tmp_path / "new", "random_state": None}, ValueError, "a fresh seed cannot"),
     ):
         with pytest.raises(kind, match=said):
-            landmark_ensemble(X, 2, **given, resume=resume)
-    with pytest.raises(ValueError, match="a fresh seed cannot"):
-        landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
+            labels_of(X, **KEPT, **given)
 
 
 def of_another_work(path):
-    landmark_ensemble(features(), 2, n_clusters=4, n_landmarks=40, resume=path.parent / "another")
+    labels_of(features(), n_clusters=4, n_landmarks=40, resume=path.parent / "another")
     shutil.copy(path.parent / "another" / path.name, path)
 
 
@@ -277,69 +278,64 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
-    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path / "kept"}
-    labels = landmark_ensemble(X, 3, **given).to_array()
+    X, given = features(), {**KEPT, "n_clusterings": 3, "resume": tmp_path / "kept"}
+    labels = labels_of(X, **given)
     path = tmp_path / "kept" / "landmarks_1.npz"
     before = path.read_bytes()
     DAMAGES[damage](path)
     if damage == "a folder":
         with pytest.raises(IsADirectoryError):
-            landmark_ensemble(X, 3, **given)
+            labels_of(X, **given)
         return
     if damage == "a pipe":
         with pytest.warns(UserWarning, match="landmarks_1.npz' is damaged"), pytest.raises(ValueError, match="a pipe"):
-            landmark_ensemble(X, 3, **given)
+            labels_of(X, **given)
         return
-    with pytest.warns(
-        UserWarning, match=r"landmarks_1.npz' is damaged or belongs to other work; .* computed again"
-    ) as warned:
-        again = landmark_ensemble(X, 3, **given)
+    told = r"landmarks_1.npz' is damaged or belongs to other work; .* computed again"
+    with pytest.warns(UserWarning, match=told) as warned:
+        again = labels_of(X, **given)
     assert len(warned) == 1
-    np.testing.assert_array_equal(again.to_array(), labels)
+    np.testing.assert_array_equal(again, labels)
     assert path.read_bytes() == before
-    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # this call gives no warning
+    np.testing.assert_array_equal(labels_of(X, **given), labels)  # this call gives no warning
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"text"', "{", "null", "\udcff"])
 def test_a_damaged_record_of_the_work_is_written_anew(tmp_path, text):
-    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
-    labels = landmark_ensemble(X, 2, **given).to_array()
+    X = features()
+    labels = labels_of(X, **KEPT, resume=tmp_path)
     before = (tmp_path / "work.json").read_bytes()
     (tmp_path / "work.json").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.warns(UserWarning, match=r"has a damaged work.json, which is written again"):
-        again = landmark_ensemble(X, 2, **given)
-    np.testing.assert_array_equal(again.to_array(), labels)
+        again = labels_of(X, **KEPT, resume=tmp_path)
+    np.testing.assert_array_equal(again, labels)
     assert (tmp_path / "work.json").read_bytes() == before
 
 
 def test_parts_of_other_work_are_not_taken_where_its_record_is_lost(tmp_path):
     X = features()
-    landmark_ensemble(X, 2, n_clusters=4, n_landmarks=40, resume=tmp_path)
+    labels_of(X, n_clusters=4, n_landmarks=40, resume=tmp_path)
     (tmp_path / "work.json").write_text("{")
-    expected = landmark_ensemble(X, 2, n_clusters=5, n_landmarks=40).to_array()
     with pytest.warns(UserWarning, match=r"damaged") as warned:
-        found = landmark_ensemble(X, 2, n_clusters=5, n_landmarks=40, resume=tmp_path)
+        found = labels_of(X, **KEPT, resume=tmp_path)
     assert len(warned) == 3
-    np.testing.assert_array_equal(found.to_array(), expected)
+    np.testing.assert_array_equal(found, labels_of(X, **KEPT))
 
 
 def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypatch):
-    """This process looks at the folder.
-
-    Then the other process writes its record; then this process wants to write its own.
-    """
-    X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
+    """Another process writes its record after this one has looked at the folder, and before it writes its own."""
+    X, given = features(), {**KEPT, "n_clusterings": 1, "resume": tmp_path}
     create, held = atomic.create_record, []
 
     def after_another(path, record):
         monkeypatch.undo()
-        landmark_ensemble(X, 1, **given)
+        labels_of(X, **given)
         held.append((tmp_path / "work.json").read_bytes())
         create(path, record)
 
     monkeypatch.setattr(atomic, "create_record", after_another)
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
-        landmark_ensemble(X, 1, **given, random_state=1)
+        labels_of(X, **given, random_state=1)
     assert (tmp_path / "work.json").read_bytes() == held[0]
     assert {path.name for path in tmp_path.iterdir()} == {"work.json", "landmarks_0.npz"}
 
@@ -356,22 +352,19 @@ def test_what_is_kept_needs_no_links(tmp_path, number, monkeypatch):
 
 
 def test_blocks_of_features_and_of_objects_change_nothing(sizes):
-    X = features(700)
-    given = {"n_clusters": (3, 9), "n_landmarks": 60}
-    labels = landmark_ensemble(X, 3, **given).to_array()
+    X, given = features(700), {"n_clusterings": 3, "n_clusters": (3, 9), "n_landmarks": 60}
+    labels = labels_of(X, **given)
     sizes("kmeans.points", BLOCK_ROWS=64)
-    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
+    np.testing.assert_array_equal(labels_of(X, **given), labels)
     sizes("generate.shares", CHUNK=128)  # another chunk size changes the order of sums, and therefore the rounding
-    found = landmark_ensemble(X, 3, **given).to_array()
-    assert np.mean(found == labels) > 0.95
+    assert np.mean(labels_of(X, **given) == labels) > 0.95
 
 
 def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
     X = np.round(features(400) * 400).astype(np.int64)
-    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
-    labels = landmark_ensemble(X.astype(np.float32), **given).to_array()
+    labels = labels_of(X.astype(np.float32))
     for other in (X, X.astype(np.float64), csr_array(X.astype(np.float32)), pd.DataFrame(X)):
-        assert np.mean(landmark_ensemble(other, **given).to_array() == labels) > 0.99
+        assert np.mean(labels_of(other) == labels) > 0.99
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
@@ -425,17 +418,9 @@ def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, blo
     """The graph is computed from stored entries alone, without dense points."""
     X = sparse_features()
     own, points = landmarks_of(X.toarray(), p, n_neighbors), Points.of(as_features(X))
-    x = points.at(np.arange(300)).astype(float)
     sizes("kmeans.points", BLOCK_BYTES=block_bytes)
     assert points.few_stored
-    found = graph_of(points, own, n_neighbors)
-    groups = np.split(own.groups.ids, own.groups.begins[1:-1])
-    ids, distances, sigma = oracles.landmark_graph(
-        x, own.points.astype(float), own.centers.astype(float), groups, n_neighbors
-    )
-    np.testing.assert_array_equal(found.ids, ids)
-    np.testing.assert_allclose(np.sqrt(found.squares), distances, rtol=1e-6, atol=1e-7)
-    assert found.sigma == pytest.approx(sigma, rel=1e-6)
+    same_graph(points, own, n_neighbors, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 4])
@@ -455,21 +440,13 @@ def test_landmarks_as_near_as_each_other_are_the_same_for_few_stored_features(n)
 
 
 def test_labels_do_not_depend_on_how_stored_features_are_compared(monkeypatch, sizes):
-    X = sparse_features(700, 400)
-    given = {"n_clusterings": 3, "n_clusters": 6, "n_landmarks": 40}
-    labels = landmark_ensemble(X, **given).to_array()
+    X, given = sparse_features(700, 400), {"n_clusterings": 3, "n_landmarks": 40}
+    labels = labels_of(X, **given)
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        np.testing.assert_array_equal(landmark_ensemble(X, **given).to_array(), labels)
+        np.testing.assert_array_equal(labels_of(X, **given), labels)
     sizes("kmeans.points", FEW_OF=10**9)
-    assert np.mean(landmark_ensemble(X, **given).to_array() == labels) > 0.99
-
-
-def test_an_offset_that_float32_cannot_hold_does_not_matter():
-    X = features(400).astype(np.float64)
-    given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
-    far = landmark_ensemble(X + 1e9, **given)
-    assert np.mean(far.to_array() == landmark_ensemble(X, **given).to_array()) > 0.95
+    assert np.mean(labels_of(X, **given) == labels) > 0.99
 
 
 def test_clusters_of_any_shape_are_found():
@@ -491,11 +468,9 @@ def test_clusters_of_any_shape_are_found():
     ],
     ids=["constant", "four points", "an outlier", "few objects"],
 )
+@pytest.mark.filterwarnings("ignore:.*one cluster")
 def test_odd_features_are_clustered(X, n_clusters):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*one cluster", UserWarning)
-        ens = landmark_ensemble(X, 3, n_clusters, n_landmarks=30)
-    labels = ens.to_array()
+    labels = labels_of(X, n_clusterings=3, n_clusters=n_clusters, n_landmarks=30)
     assert labels.shape == (len(X), 3)
     assert (labels >= 0).all()
     if n_clusters == 4:
@@ -526,12 +501,6 @@ def test_what_is_refused(given, kind, match):
         landmark_ensemble(**{"X": features(), "n_clusterings": 2, "n_clusters": 5, **given})
 
 
-def test_too_little_memory_is_refused(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    with pytest.raises(MemoryError, match=r"^300 landmarks of 300 objects with 5 features"):
-        landmark_ensemble(features(), 2, 5)
-
-
 # --- features in memory, in files and on devices ----------------------------------------------------------------------
 
 
@@ -546,21 +515,18 @@ def mapped(path, X, **more):
 def test_files_of_any_type_are_the_same_features(tmp_path, dtype, order, sizes):
     sizes("kmeans.points", BLOCK_ROWS=64)
     X = np.abs(np.round(features(500))).astype(dtype)
-    given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
     file = mapped(tmp_path / "X.npy", X, order=order)
     assert isinstance(file, np.memmap)
-    expected = landmark_ensemble(X, **given).to_array()
+    expected = labels_of(X, n_clusters=4)
     for _ in range(2):
-        found = landmark_ensemble(file, **given, resume=tmp_path / "kept").to_array()
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(labels_of(file, n_clusters=4, resume=tmp_path / "kept"), expected)
 
 
 def test_integers_beyond_float32_are_read_in_float64(tmp_path):
     X = np.random.default_rng(0).integers(0, 40, size=(300, 3)) + 2**40
-    assert Points.of(mapped(tmp_path / "X.npy", X)).coordinates.real == np.float64
-    given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
-    found = landmark_ensemble(mapped(tmp_path / "X.npy", X), **given).to_array()
-    np.testing.assert_array_equal(found, landmark_ensemble(X - 2**40, **given).to_array())
+    file = mapped(tmp_path / "X.npy", X)
+    assert Points.of(file).coordinates.real == np.float64
+    np.testing.assert_array_equal(labels_of(file, n_clusters=4), labels_of(X - 2**40, n_clusters=4))
 
 
 def test_files_are_not_read_whole(tmp_path, sizes):
@@ -569,12 +535,7 @@ def test_files_are_not_read_whole(tmp_path, sizes):
     X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
     file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
     landmark_ensemble(file[:500], 1, 4, n_landmarks=20)
-    tracemalloc.start()
-    try:
-        landmark_ensemble(file, 1, 4, n_landmarks=20, resume=tmp_path / "kept")
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
+    assert peak_of(lambda: landmark_ensemble(file, 1, 4, n_landmarks=20, resume=tmp_path / "kept")) < 20e6
 
 
 def test_a_value_of_a_file_that_is_no_number_is_named(tmp_path, monkeypatch):
@@ -584,25 +545,15 @@ def test_a_value_of_a_file_that_is_no_number_is_named(tmp_path, monkeypatch):
         landmark_ensemble(mapped(tmp_path / "X.npy", X), 2, 5)
 
 
-@pytest.fixture(params=["emulated", "cuda"])
-def on_device(request):
-    """Return a device and a function that moves features to it."""
-    if request.param == "emulated":
-        return "emulated", np.asarray
-    return "cuda", request.getfixturevalue("fake_cupy").asarray
-
-
 @pytest.mark.parametrize("d", [1, 5, 70])
 def test_kernels_find_the_same(on_device, d, sizes):
     device, put = on_device
     sizes("kmeans.points", BLOCK_ROWS=128)
-    X = features(400, d)
-    given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
+    X, given = features(400, d), {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     found = landmark_ensemble(put(X), **given, device=device)
     assert found.device_kind == ("cuda" if device == "cuda" else "cpu")
-    # Separate components have equal eigenvalues with eigenvectors that are not unique, so clusters may have other
-    # numbers.
-    for own, expected in zip(found.to_array().T, landmark_ensemble(X, **given).to_array().T, strict=True):
+    # eigenvectors of equal eigenvalues, of separate components, are not unique: clusters may have other numbers
+    for own, expected in zip(found.to_array().T, labels_of(X, **given).T, strict=True):
         assert ge.metrics.ari(own, expected) > 0.98
 
 
@@ -682,19 +633,21 @@ def test_chunks_on_a_device(in_chunks, fake_cupy):
 
 def test_chunks_that_are_refused(in_chunks, monkeypatch):
     X = features()
-    with pytest.raises(ValueError, match="leave names out"):
-        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5, names=["a", "b"])
-    with pytest.raises(ValueError, match="clusters of 300 object"):
-        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 500)
-    with pytest.raises(ValueError, match="device"):
-        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5, device="gpu")
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    with pytest.raises(MemoryError, match=r"^300 landmarks of chunks with up to 100 objects and 5 features"):
-        landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5)
-    monkeypatch.delenv("GPUENS_MEMORY")
+    chunks = in_chunks(X, chunks=(100, 5))
+    for given, said in (
+        ({"names": ["a", "b"]}, "leave names out"),
+        ({"n_clusters": 500}, "clusters of 300 object"),
+        ({"device": "gpu"}, "device"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            landmark_ensemble(chunks, 2, **{"n_clusters": 5, **given})
     X[117, 2] = np.nan
     with pytest.raises(ValueError, match=r"chunk 1 \(objects 100 … 199\): X must be finite.*row 17, column 2"):
         landmark_ensemble(in_chunks(X, chunks=(100, 5)), 2, 5)
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    for data, of in ((features(), "300 objects with"), (chunks, "chunks with up to 100 objects and")):
+        with pytest.raises(MemoryError, match=rf"^300 landmarks of {of} 5 features"):
+            landmark_ensemble(data, 2, 5)
 
 
 def test_the_command_line_makes_them(tmp_path, capsys):

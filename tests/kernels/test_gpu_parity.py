@@ -22,15 +22,35 @@ from conftest import METHODS, structured_labels, thorough
 from scipy.sparse import diags_array
 
 import gpuens as ge
+from gpuens.kmeans.weighted import lloyd, restarts
+from gpuens.labels import incidence
+from gpuens.labels.codes import cast_codes
+from gpuens.labels.encoding import encode_columns, mark_labels, write_codes
+from gpuens.labels.incidence import label_histograms
 from gpuens.labels.rows import Rows, as_rows, by_first_row
+from gpuens.labels.soft_ensemble import SoftEnsemble
+from gpuens.neighbors.refinement import refine
+from gpuens.neighbors.walk import walk
+from gpuens.partition import Work, average_linkage, single_linkage
+from gpuens.partition.embeddings import unit_points32
+from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import few_rows
+from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
 from gpuens.partition.linkage.partitioners import Linkage
+from gpuens.partition.mixture import posteriors
+from gpuens.partition.soft_memberships import memberships
+from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.similarity.diagonal import Diagonal
+from gpuens.runtime.exponentials import exponentials
+from gpuens.similarity.coupled import coupling
+from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.full import Full
+from gpuens.similarity.neighborhood import Neighborhoods
 from gpuens.similarity.observed import Observed
+from gpuens.similarity.ranks import rank_correlation
+from gpuens.similarity.reference_sets import reference_sets
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
@@ -330,8 +350,6 @@ COMPARED: dict[str, Callable] = {
 
 
 def products(case: Case) -> None:
-    from gpuens.labels import incidence
-
     ens, device = case.ensemble, case.device
     codes, offsets, n = ens.codes_on(device), ens.offsets, case.n_objects
     incidence.row_sums(codes, offsets, case.rng.standard_normal(ens.n_clusters), device=device)
@@ -363,9 +381,6 @@ def pairs(case: Case) -> None:
 
 
 def encoded(case: Case) -> None:
-    from gpuens.labels.codes import cast_codes
-    from gpuens.labels.encoding import encode_columns, mark_labels, write_codes
-
     def codes(device: str) -> Any:
         if device == "cpu":
             columns = list(np.ascontiguousarray(case.labels.T))
@@ -379,8 +394,6 @@ def encoded(case: Case) -> None:
 
 
 def tiles(case: Case) -> None:
-    from gpuens.similarity.diagonal import coassociation_tile
-
     codes = case.ensemble.codes_on(case.device)
     weights = case.of_clusters(case.ensemble.n_clusters)
     coassociation_tile(codes[:70], codes[:3000], case.ensemble.offsets, weights, device=case.device)
@@ -398,9 +411,6 @@ def coupled_blocks(case: Case) -> None:
 
 
 def neighborhoods(case: Case) -> None:
-    from gpuens.similarity.coupled import coupling
-    from gpuens.similarity.neighborhood import Neighborhoods
-
     rows, sizes = case.groups()
     blocks, some = coupling(Rows.of(rows, sizes, "cpu"), None), np.arange(len(rows))[:70]
 
@@ -415,11 +425,6 @@ def neighborhoods(case: Case) -> None:
 
 
 def label_space(case: Case) -> None:
-    from gpuens.labels.incidence import label_histograms
-    from gpuens.partition.label_kmeans import nearest_centroids
-    from gpuens.partition.mixture import posteriors
-    from gpuens.runtime.exponentials import exponentials
-
     ens, device, xp = case.ensemble, case.device, devices.namespace(case.device)
     cost, const = case.rng.standard_normal((ens.n_clusters, 9)), case.rng.standard_normal(9)
     nearest, _ = nearest_centroids(ens.codes_on(device), ens.offsets, cost, const, device=device)
@@ -437,9 +442,6 @@ def label_space(case: Case) -> None:
 
 def neighbors(case: Case) -> None:
     """Compare the walk, and the refinement of random classes, of a chain of objects; a row has one or several."""
-    from gpuens.neighbors.refinement import refine
-    from gpuens.neighbors.walk import walk
-
     rows, sizes = case.groups()
     weights = np.ones(case.n_objects - 1) if case.weights == "ones" else case.rng.random(case.n_objects - 1) + 0.1
     chain = diags_array([weights, weights], offsets=[-1, 1], shape=(case.n_objects, case.n_objects)).tocsr()
@@ -454,9 +456,7 @@ def neighbors(case: Case) -> None:
 
 def soft_correspondence(case: Case) -> None:
     """Compare soft correspondence on weighted label rows, and on soft clusterings beside labels."""
-    from gpuens.labels.soft_ensemble import SoftEnsemble
     from gpuens.partition.soft_correspondence import soft_correspondence
-    from gpuens.partition.soft_memberships import memberships
 
     rows, sizes = case.groups()
     if case.weights == "real":
@@ -474,8 +474,6 @@ def soft_correspondence(case: Case) -> None:
 
 def mapping(case: Case) -> None:
     from gpuens.similarity.mapping import mapping_coefficients, points_of
-    from gpuens.similarity.ranks import rank_correlation
-    from gpuens.similarity.reference_sets import reference_sets
 
     n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
     if n_neighbors < 1 or not case.small:
@@ -505,8 +503,6 @@ def groups(case: Case) -> None:
 
 
 def nearest(case: Case) -> None:
-    from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
-
     (rows, sizes), w = case.groups(), case.of_clusters(case.ensemble.n_clusters)
 
     def found(device: str) -> Any:
@@ -517,53 +513,38 @@ def nearest(case: Case) -> None:
     case.same("nearest_index", found)
 
 
+def linked(case: Case, name: str, similarity: Any, link: Callable = average_linkage) -> None:
+    """Compare the merges and the work of a linkage of the case's core groups."""
+    rows, sizes = case.groups()
+
+    def tree(device: str) -> Any:
+        work = Work()
+        found = link(Rows.of(rows, sizes, device), similarity, work=work)
+        return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
+
+    case.same(name, tree)
+
+
 def linkage(case: Case) -> None:
-    from gpuens.partition import Work, average_linkage, single_linkage
-
-    (rows, sizes), w = case.groups(), case.of_clusters(case.ensemble.n_clusters)
+    rows, _ = case.groups()
     for link in (average_linkage, single_linkage):
-
-        def linked(device: str, link: Callable = link) -> Any:
-            work = Work()
-            found = link(Rows.of(rows, sizes, device), Diagonal(w, rows.offsets), work=work)
-            return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
-
-        case.same(link.__name__, linked)
+        linked(case, link.__name__, Diagonal(case.of_clusters(case.ensemble.n_clusters), rows.offsets), link)
 
 
 def general_linkage(case: Case) -> None:
-    from gpuens.partition import Work, average_linkage
-
-    rows, sizes = case.groups()
+    rows, _ = case.groups()
     if not case.small:
         return
     similarity = np.random.default_rng(6).integers(-3, 4, (rows.n_clusters, rows.n_clusters)).astype(np.float64)
     if case.weights == "real":
         similarity += np.random.default_rng(7).random(similarity.shape)
-    similarity += similarity.T
-
-    def linked(device: str) -> Any:
-        work = Work()
-        found = average_linkage(Rows.of(rows, sizes, device), Full(similarity, rows.offsets), work=work)
-        return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
-
-    case.same("average_linkage, any similarity", linked)
+    linked(case, "average_linkage, any similarity", Full(similarity + similarity.T, rows.offsets))
 
 
 def observed_linkage(case: Case) -> None:
-    from gpuens.partition import Work, average_linkage
-
-    rows, sizes = case.groups()
-    if not case.small:
-        return
-    similarity = Observed(case.of_clusters(rows.n_clusterings), rows.offsets)
-
-    def linked(device: str) -> Any:
-        work = Work()
-        found = average_linkage(Rows.of(rows, sizes, device), similarity, work=work)
-        return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
-
-    case.same("average_linkage, observed", linked)
+    rows, _ = case.groups()
+    if case.small:
+        linked(case, "average_linkage, observed", Observed(case.of_clusters(rows.n_clusterings), rows.offsets))
 
 
 def moves(case: Case) -> None:
@@ -584,7 +565,6 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
 def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) -> None:
     """Search the nearest regions of three rows, in tiles so small that several blocks share them."""
     from gpuens.partition.linkage import regions
-    from gpuens.partition.linkage.nearest import Shortlists
 
     xp, n = devices.namespace(device), len(rows)
     found = regions.regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
@@ -597,9 +577,6 @@ def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) 
 
 
 def k_means(case: Case) -> None:
-    from gpuens.kmeans.weighted import lloyd, restarts
-    from gpuens.partition.embeddings import unit_points32
-
     if case.weights == "real" or case.dtype != "uint8":
         return
     xp, sizes = devices.namespace(case.device), case.rng.integers(1, 5, case.n_objects)
@@ -642,8 +619,6 @@ def estimators(case: Case) -> None:
 
 
 def trees(case: Case) -> None:
-    from gpuens.reduction.ca_tree import grow
-
     if case.weights == "real":
         return
     for n_des, order in ((32, "given"), (4, "coarse")):

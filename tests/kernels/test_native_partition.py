@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 import same_results
-from conftest import interrupted, thorough
+from conftest import interrupted, raising, thorough
 from levels import all_levels
 from test_native import codes_of
 
@@ -125,22 +125,27 @@ def given(name):
         "posteriors": (np.zeros((3, 2)), np.zeros(2), 1.0, np.zeros((3, 2), dtype=np.int64), np.zeros(3)),
         "common_prefixes": (np.zeros((3, 2), dtype=np.uint8), np.zeros(3, dtype=np.int32)),
         "mark_ancestors": (whole, np.zeros(4, dtype=np.uint8)),
+        "descend_weighted": (np.zeros((4, 2), dtype=np.float32), whole + 1, 0.0, 3, np.zeros((2, 2)), whole),
     }[name]
 
 
 @pytest.mark.parametrize(
-    "name", ["pam", "append_edges", "add_products", "posteriors", "common_prefixes", "mark_ancestors"]
+    "name",
+    ["pam", "append_edges", "add_products", "posteriors", "common_prefixes", "mark_ancestors", "descend_weighted"],
 )
-def test_results_are_written_to_arrays_of_the_very_type(name):
+def test_arrays_are_taken_of_the_very_type(name):
     """What is written to a copy would be lost."""
     primitive, (*arguments, result) = getattr(cpu, name), given(name)
     primitive(*arguments, result)
-    for other in (result.astype(np.float32), np.repeat(result, 2, axis=0)[::2]):
+    read_only = result.copy()
+    read_only.flags.writeable = False
+    wrong = [(*arguments, other) for other in (result.astype(np.float16), np.repeat(result, 2, axis=0)[::2], read_only)]
+    for i, array in enumerate(arguments):
+        if isinstance(array, np.ndarray):
+            wrong.append((*arguments[:i], array.astype(np.float16), *arguments[i + 1 :], result))
+    for other in wrong:
         with pytest.raises(TypeError, match="incompatible function arguments"):
-            primitive(*arguments, other)
-    result.flags.writeable = False
-    with pytest.raises(TypeError, match="incompatible function arguments"):
-        primitive(*arguments, result)
+            primitive(*other)
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
@@ -164,31 +169,13 @@ def test_a_signal_ends_a_long_call(name):
 
 
 def test_progress_of_merges_adds_up():
-    """The bar is told of merges in several steps, of which the last comes at the end."""
-    n = 400
-    links, told = np.arange(n * (n - 1) // 2) % 7, []
-    powers = np.arange(n + 1.0) ** 1.5, 1.5
+    """The bar is told of merges in several steps, of which the last comes at the end; its error ends the merges."""
+    n, told = 400, []
+    links, ones = np.arange(n * (n - 1) // 2) % 7, np.ones(n, dtype=np.int64)
     kept, absorbed = np.empty((2, n - 3), dtype=np.int64)
-    cpu.merge_by_goodness(links, np.ones(n, dtype=np.int64), powers, 0.75, kept, absorbed, np.empty(n - 3), told.append)
+    given = links, ones, (np.arange(n + 1.0) ** 1.5, 1.5), 0.75, kept, absorbed, np.empty(n - 3)
+    cpu.merge_by_goodness(*given, told.append)
     assert sum(told) == n - 3
     assert (kept < absorbed).all()
-
-
-def test_an_error_of_the_bar_ends_the_merges():
-    def refuse(n):
-        raise OSError("the terminal is gone")
-
-    n = 50
-    links = np.ones(n * (n - 1) // 2, dtype=np.int64)
-    kept, absorbed = np.empty((2, n - 3), dtype=np.int64)
     with pytest.raises(OSError, match="the terminal is gone"):
-        cpu.merge_by_goodness(
-            links,
-            np.ones(n, dtype=np.int64),
-            (np.arange(n + 1.0) ** 1.5, 1.5),
-            0.75,
-            kept,
-            absorbed,
-            np.empty(n - 3),
-            refuse,
-        )
+        cpu.merge_by_goodness(*given, raising(OSError("the terminal is gone")))

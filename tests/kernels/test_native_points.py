@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from conftest import interrupted
 
-from gpuens.generate.genie import genie
 from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
@@ -41,24 +40,6 @@ def test_a_pass_adds_points_in_their_order(n, d, k, dtype):
     np.testing.assert_array_equal(np.concatenate([sums, weight], axis=2)[0], expected)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "d", "k"), [(1, 1, 1), (40, 1, 3), (500, 5, 9), (333, 3, 40)])
-def test_plus_plus_keeps_the_best_of_the_drawn_points(n, d, k, dtype):
-    points, weights = points_of(n, d, dtype), RNG.integers(1, 9, n).astype(float)
-    first, uniform = RNG.integers(n, size=2), RNG.random((2, k - 1, 5))
-    found = plus_plus(np.ascontiguousarray(points.T), weights, first, uniform)
-    for start, draws in enumerate(uniform):
-        squares = ((points - points[first[start]]) ** 2).sum(axis=1, dtype=np.float64)
-        for center, own in zip(found[start, 1:], draws, strict=True):
-            reached = np.cumsum(weights * squares)
-            drawn = np.minimum(np.searchsorted(reached, own * reached[-1]), n - 1)
-            then = [np.minimum(squares, ((points - points[x]) ** 2).sum(axis=1, dtype=np.float64)) for x in drawn]
-            left = [float((weights * one).sum()) for one in then]
-            best = left[drawn.tolist().index(int(center))]
-            assert best == pytest.approx(min(left), rel=1e-5, abs=1e-5)
-            squares = then[drawn.tolist().index(int(center))]
-
-
 def runs():
     """Return functions that return arrays, none of which may depend on the number of threads."""
     points, counts = points_of(20_000, 8), RNG.integers(1, 5, 20_000)
@@ -79,7 +60,12 @@ def runs():
         moved = centers.astype(float)
         return cpu.fit_sample(points, around, frame[:2], 0.0, 5, moved), moved
 
+    def pass_over():
+        own = np.full((1, 20_000), -1)
+        return *weighted.nearest_centers(points, counts, points[None, :6].astype(float), own), own
+
     return {
+        "pass": pass_over,
         "starts": lambda: weighted.restarts(points, counts, 12, 4, 0),
         "iterations": lambda: [weighted.lloyd(points, counts, points[:30])],
         "sample": fitted,
@@ -96,32 +82,6 @@ def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         found.append([np.asarray(array).tobytes() for array in run()])
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize("n", [1, 2, 17])
-def test_genie_of_few_points(n):
-    points, sizes = points_of(n, 3), np.ones(n, dtype=np.int64)
-    assert genie(points, sizes, n, 0.3).tolist() == list(range(n))
-    assert genie(points, sizes, 1, 0.3).tolist() == [0] * n
-
-
-# --- arguments --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrong", ["points", "counts", "centers", "labels"])
-def test_other_types_are_refused(wrong):
-    given = {
-        "points": points_of(9, 2),
-        "counts": np.ones(9, dtype=np.int64),
-        "enough": 0.0,
-        "most_iterations": 3,
-        "centers": np.zeros((2, 2)),
-        "labels": np.zeros(9, dtype=np.int64),
-    }
-    cpu.descend_weighted(**given)
-    given[wrong] = given[wrong].astype(np.float16 if wrong == "points" else np.int32)
-    with pytest.raises(TypeError, match="incompatible function arguments"):
-        cpu.descend_weighted(**given)
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------

@@ -31,18 +31,6 @@ def test_starts_and_iterations_are_scikit_learns(n, d, k, dtype):
     assert (found == again.labels_).mean() > 0.999
 
 
-def test_sums_do_not_depend_on_threads(monkeypatch):
-    points, counts = points_of(50_000, 5, 6, "float32")
-    centers, found = points[None, :6].astype(float), []
-    for threads in ("1", "2", "3"):
-        monkeypatch.setenv("GPUENS_THREADS", threads)
-        labels = np.full((1, len(points)), -1)
-        total, weight, changed = weighted.nearest_centers(points, counts, centers, labels)
-        assert changed == len(points)
-        found.append((total.tobytes(), weight.tobytes(), labels.tobytes()))
-    assert len(set(found)) == 1
-
-
 def test_an_empty_cluster_gets_the_farthest_points_as_scikit_learns_does(where):
     """Two centers lie beyond all points; as in scikit-learn's KMeans, they move to the two farthest points."""
     points = np.array([[0.0], [0.1], [0.2], [0.7], [1.0]])

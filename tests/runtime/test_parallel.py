@@ -22,56 +22,47 @@ def test_pieces_cover_the_range_in_order(threads, n, grain, monkeypatch):
     assert len(pieces) <= max(1, n // grain)
 
 
-def test_what_a_piece_raises_reaches_the_caller(monkeypatch):
-    monkeypatch.setenv("GPUENS_THREADS", "2")
-
-    def work(start, stop):
-        if start <= 5 < stop:
-            raise MemoryError("piece of 5")
-
-    with pytest.raises(MemoryError, match="piece of 5"):
-        parallel.over_ranges(work, 10)
-    assert parallel.over_ranges(lambda start, stop: stop - start, 4) == [1, 1, 1, 1]
-
-
-def test_the_caller_does_not_wait_for_threads_that_have_not_begun(monkeypatch):
-    """The caller's thread works on every piece while all other threads are busy; this includes nested ranges."""
+@pytest.fixture
+def busy(monkeypatch):
+    """Keep the two threads of the pool busy during a test."""
     monkeypatch.setenv("GPUENS_THREADS", "2")
     free = threading.Event()
-    busy = [parallel._pool(2).submit(free.wait) for _ in range(2)]
-    try:
-        whose = parallel.over_ranges(lambda start, stop: threading.get_ident(), 10)
-        sums = parallel.over_ranges(lambda a, b: sum(parallel.over_ranges(lambda c, d: d - c, b - a)), 100)
-    finally:
-        free.set()
-    assert (set(whose), sum(sums), [one.result() for one in busy]) == ({threading.get_ident()}, 100, [True, True])
+    waiting = [parallel._pool(2).submit(free.wait) for _ in range(2)]
+    yield
+    free.set()
+    assert [one.result() for one in waiting] == [True, True]
 
 
-def test_after_an_error_no_other_piece_begins(monkeypatch):
+def test_what_a_piece_raises_reaches_the_caller_and_no_other_piece_begins(monkeypatch):
     monkeypatch.setenv("GPUENS_THREADS", "2")
     begun = []
 
     def work(start, stop):
         begun.append(start)
-        raise MemoryError
+        if start <= 5 < stop or start > 10:
+            raise MemoryError("a piece")
 
-    with pytest.raises(MemoryError):
-        parallel.over_ranges(work, 1000)
-    assert len(begun) <= 2
+    for n, most in ((10, 10), (1000, 2)):
+        begun.clear()
+        with pytest.raises(MemoryError, match="a piece"):
+            parallel.over_ranges(work, n)
+        assert len(begun) <= most
+    assert parallel.over_ranges(lambda start, stop: stop - start, 4) == [1, 1, 1, 1]
 
 
-def test_nothing_that_was_worked_on_is_held_for_threads_that_have_not_begun(monkeypatch):
-    monkeypatch.setenv("GPUENS_THREADS", "2")
-    free, array = threading.Event(), np.zeros(100)
+def test_the_caller_does_not_wait_for_threads_that_have_not_begun(busy):
+    """The caller's thread works on every piece while all other threads are busy; this includes nested ranges."""
+    whose = parallel.over_ranges(lambda start, stop: threading.get_ident(), 10)
+    sums = parallel.over_ranges(lambda a, b: sum(parallel.over_ranges(lambda c, d: d - c, b - a)), 100)
+    assert (set(whose), sum(sums)) == ({threading.get_ident()}, 100)
+
+
+def test_nothing_that_was_worked_on_is_held_for_threads_that_have_not_begun(busy):
+    array = np.zeros(100)
     there = weakref.ref(array)
-    busy = [parallel._pool(2).submit(free.wait) for _ in range(2)]
-    try:
-        parallel.over_ranges(lambda start, stop, array=array: array[start:stop], 10)
-        del array
-        assert there() is None
-    finally:
-        free.set()
-    assert [one.result() for one in busy] == [True, True]
+    parallel.over_ranges(lambda start, stop, array=array: array[start:stop], 10)
+    del array
+    assert there() is None
 
 
 def test_a_signal_between_threads_waits_for_those_that_have_begun(monkeypatch):

@@ -99,12 +99,6 @@ def test_kmeans_in_threads_share_those_of_the_context(limit, n_clusterings, of_a
     assert set(seen) == {of_a_task}
 
 
-def test_a_number_of_threads_that_python_cannot_count_is_refused(monkeypatch):
-    monkeypatch.setenv("GPUENS_THREADS", "0")
-    labels = np.zeros((3, 2), dtype=int)
-    refused(lambda: ge.EAC(n_clusters=1).fit(labels), ValueError, "GPUENS_THREADS", "from 1 to 9999")
-
-
 # --- long calls of libraries ------------------------------------------------------------------------------------------
 
 

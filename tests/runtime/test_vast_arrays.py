@@ -67,23 +67,15 @@ def vast_state(*active):
 HISTOGRAMS = {0: ([0, 2], [3, 1]), 1: ([0, 1], [1, 3]), FAR: ([0, 1, 2], [2, 1, 1])}
 
 
-def test_lists_of_a_far_row():
-    lists = vast_lists()
-    lists.ids[FAR] = -1
-    lists.ids[FAR, :2], lists.similarities[FAR, :2], lists.bound[FAR] = [5, 7], [0.2, 0.6], 0.3
-    state = vast_state(FAR)
-    state.nearest[FAR] = cpu.UNKNOWN
+@pytest.mark.parametrize(("ids", "nearest", "similarity"), [([5, 7], 7, 0.6), ([], cpu.RETIRED, 0.0)])
+def test_lists_of_a_far_row(ids, nearest, similarity):
+    """A row without a list retires."""
+    lists, state = vast_lists(), vast_state(FAR)
+    lists.ids[FAR], state.nearest[FAR] = -1, cpu.UNKNOWN
+    if ids:
+        lists.ids[FAR, :2], lists.similarities[FAR, :2], lists.bound[FAR] = ids, [0.2, 0.6], 0.3
     look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, 0.0, device="emulated")
-    assert (state.nearest[FAR], state.nearest_similarity[FAR]) == (7, 0.6)
-
-
-def test_a_far_row_without_a_list_retires():
-    lists = vast_lists()
-    lists.ids[FAR] = -1
-    state = vast_state(FAR)
-    state.nearest[FAR] = cpu.UNKNOWN
-    look_up(state, vast_regions(HISTOGRAMS, 1000), lists, 1, 0.0, device="emulated")
-    assert state.nearest[FAR] == cpu.RETIRED
+    assert (state.nearest[FAR], state.nearest_similarity[FAR]) == (nearest, similarity)
 
 
 def test_edge_of_a_far_row():
