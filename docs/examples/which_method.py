@@ -24,7 +24,7 @@ print(
 # %%
 # Agreement between results is a better sign than any score.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 ge.plotting.answers(comparison, ax=left)
 right.scatter(comparison.table["anmi"], comparison.table["accuracy"])
 for name, row in comparison.table.iterrows():

@@ -190,21 +190,8 @@ def test_compare_on_the_command_line(folder, capsys, found):
     assert cli.main([*words, "--report", "page.html"]) == 0
     said = capsys.readouterr().out
     lines = said.splitlines()
-    assert lines[0].split() == [
-        "anmi",
-        "ecs",
-        "item",
-        "silh.",
-        "nmi",
-        "nmi_max",
-        "ari",
-        "accuracy",
-        "clusters",
-        "smallest",
-        "largest",
-        "time",
-        "memory",
-    ]
+    columns = "anmi ecs item silh. nmi nmi_max ari accuracy clusters smallest largest time memory"
+    assert lines[0].split() == columns.split()
     assert {line.split()[0] for line in lines[1:3]} == {"eac", "lwgp"}
     assert re.search(r"^best agreement: (eac|lwgp), by 0\.\d+$", said, re.MULTILINE)
     assert "left out: ecrmc: needs features of the objects." in lines
@@ -270,21 +257,20 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
 
     def rows(words):
         assert cli.main(f"compare {words} -k 4 --methods eac,kcc --json".split()) == 0
-        return [
-            {name: row[name] for name in ("anmi", "nmi", "ari")}
-            for row in json.loads(capsys.readouterr().out)["methods"]
-        ]
+        told = json.loads(capsys.readouterr().out)["methods"]
+        return [{name: row[name] for name in ("anmi", "nmi", "ari")} for row in told]
 
     expected = rows("labels.csv --truth truth.csv")
-    assert rows("all.csv --truth kind") == expected
-    assert rows("all.csv --truth all.csv:kind --columns a,b,c,d,e,f") == expected
-    assert rows("all.csv --truth turned.csv:kind --exclude kind") == expected
-    assert rows("all.csv --truth turned.csv:kind --exclude kind --id-column cell") == expected
-    assert rows("unnamed.csv --truth all.csv:7 --by-position") == expected
-    assert rows("labels.csv --exclude f --truth f.csv") == rows(
-        "labels.csv --exclude f --truth f"
-    )  # only the columns of labels are scored
-    assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
+    for words in (
+        "all.csv --truth kind",
+        "all.csv --truth all.csv:kind --columns a,b,c,d,e,f",
+        "all.csv --truth turned.csv:kind --exclude kind",
+        "all.csv --truth turned.csv:kind --exclude kind --id-column cell",
+        "unnamed.csv --truth all.csv:7 --by-position",
+    ):
+        assert rows(words) == expected, words
+    without = rows("labels.csv --exclude f --truth f")  # only the columns of labels are scored
+    assert rows("labels.csv --exclude f --truth f.csv") == rows("labels.csv --truth f") == without
 
 
 def test_describe_on_the_command_line(folder, capsys):
