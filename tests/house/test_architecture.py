@@ -198,8 +198,8 @@ for name in sys.stdin.read().split():
 # --- the public interface ---------------------------------------------------------------------------------------------
 
 
-# estimators that take any method
-FRAMES = [f"gpuens.methods.{name}" for name in ("base", "combination", "spatial")]
+# bases, and estimators that take any method
+FRAMES = [f"gpuens.methods.{name}" for name in ("base", "combination", "shared_names", "spatial")]
 
 
 def estimators():
