@@ -70,7 +70,7 @@ def trials(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
 def some_trials(numbers: range, seed: int) -> common.Record:
     """Return the number of trials whose files differ from the files of an undisturbed run, and the number of kills."""
-    found = {"trials": len(numbers), "kills": 0, "differ": 0, "strays": 0, "twice": 0, "load": common.load()}
+    counts = {"trials": len(numbers), "kills": 0, "differ": 0, "strays": 0, "twice": 0, "load": common.load()}
     with tempfile.TemporaryDirectory() as folder:
         write_labels(folder, 2, 300)
         Path(folder, "many.json").write_text(json.dumps(MANY))
@@ -85,13 +85,13 @@ def some_trials(numbers: range, seed: int) -> common.Record:
                 shutil.rmtree(Path(folder, out), ignore_errors=True)
                 again = command(folder, out, 1 + number % 2)
                 kills = sum(killed(again, rng.uniform(0, lasts)) for _ in range(KILLS))
-            found["kills"] += kills
+            counts["kills"] += kills
             subprocess.run(command(folder, out, 1), check=True)
-            ours, theirs = (contents(Path(folder, name)) for name in (out, "whole"))
-            found["differ"] += any(ours.get(name) != theirs[name] for name in theirs)
-            found["strays"] += len(ours.keys() - theirs.keys())
-            found["twice"] += extra_results(Path(folder, out, "events.jsonl"))
-    return found
+            ours, expected = (contents(Path(folder, name)) for name in (out, "whole"))
+            counts["differ"] += any(ours.get(name) != expected[name] for name in expected)
+            counts["strays"] += len(ours.keys() - expected.keys())
+            counts["twice"] += extra_results(Path(folder, out, "events.jsonl"))
+    return counts
 
 
 def command(folder: str, out: str, jobs: int) -> list[str]:
@@ -116,20 +116,20 @@ def killed(words: list[str], after: float) -> bool:
 
 def contents(folder: Path) -> dict[str, Any]:
     """Return names and contents of all files: of markers without seconds and memory; of the two logs only the names."""
-    found: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     for path in folder.iterdir():
         if path.suffix == ".json":
-            found[path.name] = {k: v for k, v in json.loads(path.read_text()).items() if k not in SPENT}
+            files[path.name] = {k: v for k, v in json.loads(path.read_text()).items() if k not in SPENT}
         else:
-            found[path.name] = path.read_bytes() if path.suffix == ".npy" else None
-    return found
+            files[path.name] = path.read_bytes() if path.suffix == ".npy" else None
+    return files
 
 
 def extra_results(events: Path) -> int:
     """Return the number of results that batches reported more than once."""
-    told = [json.loads(line) for line in events.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
-    done = [event["job"] for event in told if event["event"] == "done"]
-    return len(done) - len(set(done))
+    log = [json.loads(line) for line in events.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    jobs = [event["job"] for event in log if event["event"] == "done"]
+    return len(jobs) - len(set(jobs))
 
 
 def write_labels(folder: str, n_files: int, n_objects: int) -> None:

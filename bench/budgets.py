@@ -72,26 +72,26 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
     """Return, for each method, the memory of its process before the fit, the peak memory, and the outcome."""
     import gpuens as ge
 
-    found = {}
+    peaks = {}
     labels = labels_of(given := Shape(*shape), seed)
     # the small ensemble has codes of the same dtype, and enough objects for the packages of most methods
-    some = ge.Ensemble(labels).take(slice(0, LOADED_ON))
+    sample = ge.Ensemble(labels).take(slice(0, LOADED_ON))
     for method in methods:
         # BestOfK finds as many clusters as a clustering has
         estimator = ge.methods()[method](None if method == "best-of-k" else given.n_clusters)
         if "n_init" in estimator.get_params():
             estimator.set_params(n_init=1)
         if quick:
-            _fit(ge.methods()[method](2), some)  # the first fit imports packages
+            _fit(ge.methods()[method](2), sample)  # the first fit imports packages
         before = _forget_peak()
         start = time.perf_counter()
         outcome = _fit(estimator, labels)
         seconds = time.perf_counter() - start
         peak = common.peak_memory()
-        found[method] = {"before": before, "peak": peak, "outcome": outcome, "seconds": seconds}
+        peaks[method] = {"before": before, "peak": peak, "outcome": outcome, "seconds": seconds}
         room = given.budget + (before + SLACK if quick else IMPORTS)
-        found[method]["held"] = peak <= room and not outcome.startswith("failed")
-    return found
+        peaks[method]["held"] = peak <= room and not outcome.startswith("failed")
+    return peaks
 
 
 def _fit(estimator: Any, labels: Any) -> str:

@@ -96,12 +96,12 @@ def known(name: str, options: argparse.Namespace) -> common.Record:
     import gpuens as ge
 
     try:
-        found = ge.datasets.load(name, data=options.data)
+        data_set = ge.datasets.load(name, data=options.data)
     except ValueError:
         return {"failed": f"left out: {name}.npz is not there; name its directory by --data"}
-    X = np.asarray(found.X, dtype=np.float64)
+    X = np.asarray(data_set.X, dtype=np.float64)
     X = X[:, X.std(axis=0) > 0]
-    return both((X - X.mean(axis=0)) / X.std(axis=0), found.n_classes, options)
+    return both((X - X.mean(axis=0)) / X.std(axis=0), data_set.n_classes, options)
 
 
 def both(X: np.ndarray, k: int, options: argparse.Namespace) -> common.Record:
@@ -112,26 +112,26 @@ def both(X: np.ndarray, k: int, options: argparse.Namespace) -> common.Record:
     ks, n = (range(2, 6), 5) if options.quick else (KS, CLUSTERINGS)
 
     def choose() -> dict[str, int]:
-        own = ge.choose_k(features=X, ks=ks, n_clusterings=n, method=TREE, random_state=options.seed)
+        choice = ge.choose_k(features=X, ks=ks, n_clusterings=n, method=TREE, random_state=options.seed)
         labels = ge.generate.kmeans_ensemble(X, 10 if options.quick else OF_A_TREE, random_state=options.seed)
         of_labels = ge.choose_k(labels, ks=ks, method=TREE)
-        more = {"of_labels": of_labels.suggested, "lifetime": of_labels.by_criterion["lifetime"]}
-        return {"suggested": own.suggested, **own.by_criterion, **more, "close": own.runners_up}
+        by_tree = {"of_labels": of_labels.suggested, "lifetime": of_labels.by_criterion["lifetime"]}
+        return {"suggested": choice.suggested, **choice.by_criterion, **by_tree, "close": choice.runners_up}
 
-    by, _, cpu = common.timed(choose)
-    return {"n": len(X), "k": k, "close": by.pop("close"), "by": by, "cpu": cpu}
+    choice, _, cpu = common.timed(choose)
+    return {"n": len(X), "k": k, "close": choice.pop("close"), "by": choice, "cpu": cpu}
 
 
 def beyond_chance(X: np.ndarray, options: argparse.Namespace) -> common.Record:
     import gpuens as ge
 
     n, ks = (3, (2, 3)) if options.quick else (CLUSTERINGS // 2, KS_OF_NOISE)
-    found, _, cpu = common.timed(
+    choice, _, cpu = common.timed(
         lambda: ge.choose_k(features=X, ks=ks, n_clusterings=n, null=NULL, method=TREE, random_state=options.seed)
     )
-    by = {"suggested": found.suggested, **found.by_criterion}
-    p = next(row["p"] for row in found.rows if row["k"] == found.suggested)
-    return {"by": by, "p": p, "structure": found.structure, "doubt": found.doubt is not None, "cpu": cpu}
+    numbers = {"suggested": choice.suggested, **choice.by_criterion}
+    p = next(row["p"] for row in choice.rows if row["k"] == choice.suggested)
+    return {"by": numbers, "p": p, "structure": choice.structure, "doubt": choice.doubt is not None, "cpu": cpu}
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------
@@ -152,13 +152,13 @@ def chosen(n: int, source: str) -> common.Record:
     from gpuens.runtime import record
 
     warnings.simplefilter("ignore")
-    few, given = of_source(source, FEW), of_source(source, n)
-    ge.choose_k(**few)
+    warm_up, arguments = of_source(source, FEW), of_source(source, n)
+    ge.choose_k(**warm_up)
     before = record.resident_memory()
     record.forget_peak_memory()
-    found, seconds, cpu = common.timed(lambda: ge.choose_k(**given))
+    choice, seconds, cpu = common.timed(lambda: ge.choose_k(**arguments))
     memory = max(0, common.peak_memory() - before)
-    return {"suggested": found.suggested, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
+    return {"suggested": choice.suggested, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
 
 
 def of_source(source: str, n: int) -> dict[str, Any]:
@@ -182,15 +182,15 @@ def every_part(rows: common.Record) -> Iterator[report.Found]:
         yield "right", {"n": len(rows), "found": [f"{CRITERIA[name]} {count}" for name, count in right.items()]}
     elif all("structure" in row for row in rows.values()):
         smallest = [row["by"]["pac"] for row in rows.values()]
-        none = sum(row["structure"] is False for row in rows.values())
-        yield "noise", {"n": len(rows), "none": none, "pac": smallest}
+        n_without = sum(row["structure"] is False for row in rows.values())
+        yield "noise", {"n": len(rows), "none": n_without, "pac": smallest}
 
 
 def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
-    few = ", ".join(map(str, FEW_KS))
+    numbers = ", ".join(map(str, FEW_KS))
     bounds = "{} … {}".format(*K_BOUNDS)
     return {
-        "dimensions": N_FEATURES, "apart": APART, "m": N_CLUSTERINGS, "bounds": bounds, "small": SMALL, "few": few,
+        "dimensions": N_FEATURES, "apart": APART, "m": N_CLUSTERINGS, "bounds": bounds, "small": SMALL, "few": numbers,
         "lists": {"criterion": CRITERIA},
     }  # fmt: skip
 

@@ -67,13 +67,13 @@ class Setting:
     """The input of the parts."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        less = 500 if options.quick else 1
-        self.same = 1_000_000 // less
-        self.scaling = [n // less for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
+        divisor = 500 if options.quick else 1
+        self.same = 1_000_000 // divisor
+        self.scaling = [n // divisor for n in ((1_000_000,) if options.quick else (100_000, 1_000_000, 10_000_000))]
         self.many = (10, 20) if options.quick else MANY
         self.little = "2750kB" if options.quick else LITTLE
-        self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
-        self.chunk_rows = options.chunk_rows // less
+        self.ten, self.hundred = 10_000_000 // divisor, 100_000_000 // divisor
+        self.chunk_rows = options.chunk_rows // divisor
         self.workers = 0 if options.quick else 2  # a Dask cluster takes seconds to start
         self.ways = {way: WAYS[way] for way in QUICK} if options.quick else WAYS
         self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # methods of part "same"
@@ -205,8 +205,8 @@ def generate(labels: Path, truth: Path, shape: tuple[int, int], bounds: tuple[in
     def piece(i: int) -> tuple[np.ndarray, np.ndarray]:
         X, components = objects_of(means, np.random.default_rng([seed, i]), PIECE)
         codes = np.empty((PIECE, n_clusterings), dtype=np.uint8)
-        for m, own in enumerate(centers):
-            codes[:, m] = nearest(X, own)
+        for m, centers_of_clustering in enumerate(centers):
+            codes[:, m] = nearest(X, centers_of_clustering)
         return codes, components
 
     n_pieces = -(-n_objects // PIECE)
@@ -215,8 +215,8 @@ def generate(labels: Path, truth: Path, shape: tuple[int, int], bounds: tuple[in
         header(truth_file, (n_objects,))
         # eight pieces at a time, because finished pieces stay in memory until they are written
         for first in range(0, n_pieces, 8):
-            some = range(first, min(first + 8, n_pieces))
-            for i, (codes, components) in zip(some, pool.map(piece, some), strict=True):
+            pieces = range(first, min(first + 8, n_pieces))
+            for i, (codes, components) in zip(pieces, pool.map(piece, pieces), strict=True):
                 codes_file.write(codes[: n_objects - i * PIECE].tobytes())
                 truth_file.write(components[: n_objects - i * PIECE].tobytes())
 
@@ -232,15 +232,15 @@ def objects_of(means: np.ndarray, rng: np.random.Generator, n: int) -> tuple[np.
 
 def nearest(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the nearest center of each object; among equally near centers, the first."""
-    found = np.empty(len(X), dtype=np.intp)
+    labels = np.empty(len(X), dtype=np.intp)
     for start in range(0, len(X), BLOCK):
-        some = X[start : start + BLOCK].T
-        distances, squares = np.zeros((2, len(centers), some.shape[1]), dtype=np.float32)
-        for own, theirs in zip(some, centers.T, strict=True):  # one dimension after the other
-            np.subtract(own, theirs[:, None], out=squares)
+        block = X[start : start + BLOCK].T
+        distances, squares = np.zeros((2, len(centers), block.shape[1]), dtype=np.float32)
+        for feature, center_feature in zip(block, centers.T, strict=True):  # one dimension after the other
+            np.subtract(feature, center_feature[:, None], out=squares)
             distances += np.square(squares, out=squares)
-        found[start : start + BLOCK] = distances.argmin(axis=0)
-    return found
+        labels[start : start + BLOCK] = distances.argmin(axis=0)
+    return labels
 
 
 # --- memory, and what is in a file of labels --------------------------------------------------------------------------
@@ -251,19 +251,19 @@ def observed(task: Callable[..., common.Record], **arguments: Any) -> common.Rec
 
     Add to its result the peak memory of this process and all processes that it starts.
     """
-    over, peak = threading.Event(), [0]
+    ended, peak = threading.Event(), [0]
 
     def watch() -> None:
-        own = psutil.Process()
-        while not over.wait(INTERVAL):
-            peak[0] = max(peak[0], sum(map(resident, own.children(recursive=True))))
+        process = psutil.Process()
+        while not ended.wait(INTERVAL):
+            peak[0] = max(peak[0], sum(map(resident, process.children(recursive=True))))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         row = common.in_child(task, **arguments)
     finally:
-        over.set()
+        ended.set()
         watcher.join()
     if "failed" not in row and task is not count:
         row |= score(arguments["scratch"] / "consensus.npy", arguments["truth"])
@@ -285,9 +285,9 @@ def score(path: Path, truth: Path) -> common.Record:
     table = np.zeros(K * K, dtype=np.int64)
     digest = hashlib.sha256(f"{labels.dtype} {labels.shape}".encode())
     for start in range(0, len(labels), 2**20):
-        some = np.array(labels[start : start + 2**20])
-        digest.update(some.tobytes())
-        table += np.bincount(some * K + components[start : start + 2**20], minlength=K * K)
+        block = np.array(labels[start : start + 2**20])
+        digest.update(block.tobytes())
+        table += np.bincount(block * K + components[start : start + 2**20], minlength=K * K)
     return {"ari": ari_of(table.reshape(K, K)), "digest": digest.hexdigest()}
 
 
@@ -360,14 +360,14 @@ def count(labels: str, workers: int, chunk_rows: int) -> common.Record:
     with cluster(workers, clock) as client:
         matrix = distributed.read_labels(labels, chunk_rows=chunk_rows)
         with clock.inside(distributed.Chunks), clock.phase("method"):
-            found = distributed.intersections(matrix, client=client)
+            shared = distributed.intersections(matrix, client=client)
     n_objects, n_clusterings = matrix.shape
-    assert np.trace(found) == n_objects * n_clusterings
+    assert np.trace(shared) == n_objects * n_clusterings
     return {
         "n_objects": n_objects,
         "n_clusterings": n_clusterings,
         "n_chunks": matrix.numblocks[0],
-        "clusters": len(found),
+        "clusters": len(shared),
         "seconds": clock.total(),
         "phases": clock.seconds,
         "load": common.load(),

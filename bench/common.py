@@ -54,7 +54,7 @@ def in_child(
     request = json.dumps([module, task.__name__, arguments, sys.path], default=os.fspath)
     start = time.perf_counter()
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [python, __file__, request],
             capture_output=True,
             text=True,
@@ -63,20 +63,20 @@ def in_child(
         )
     except subprocess.TimeoutExpired:
         return {"failed": f"more than {limit:.0f} s"}
-    if done.returncode < 0:
-        return {"failed": f"killed by signal {-done.returncode}"}
-    if done.returncode > 0:
-        return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-    return json.loads(done.stdout.splitlines()[-1]) | {"process_seconds": time.perf_counter() - start}
+    if process.returncode < 0:
+        return {"failed": f"killed by signal {-process.returncode}"}
+    if process.returncode > 0:
+        return {"failed": (process.stderr.strip().splitlines() or ["no message"])[-1]}
+    return json.loads(process.stdout.splitlines()[-1]) | {"process_seconds": time.perf_counter() - start}
 
 
 def forked(task: Callable[..., Record], *given: Any, limit: float) -> Record:
     """Return the result of a task in a fork of this process, or the reason for its failure."""
     fork = multiprocessing.get_context("fork")
-    ours, theirs = fork.Pipe(duplex=False)
-    child = fork.Process(target=lambda: theirs.send(task(*given)))
+    ours, child_end = fork.Pipe(duplex=False)
+    child = fork.Process(target=lambda: child_end.send(task(*given)))
     child.start()
-    theirs.close()
+    child_end.close()
     try:
         return ours.recv() if ours.poll(limit) else {"failed": f"more than {limit:.0f} s"}
     except EOFError:
@@ -152,8 +152,8 @@ def commit(checkout: Path = HERE.parent) -> str | None:
     """Return the last commit that changed the library, followed by "+" if files have changed since this commit."""
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", checkout, *arguments], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        process = subprocess.run(["git", "-C", checkout, *arguments], capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     library = ("gpuens", "kernels")
     try:
@@ -175,13 +175,13 @@ def today() -> str:
 # --- the record -------------------------------------------------------------------------------------------------------
 
 
-def begin(path: Path | None, what: Record) -> Record:
+def begin(path: Path | None, setting: Record) -> Record:
     """Return the record of ``path`` if machine, versions and commit are still the same, else a new record."""
     if path is not None and path.exists():
-        found = json.loads(path.read_text())
-        if {key: found.get(key) for key in what} == what:
-            return found
-    return dict(what)
+        record = json.loads(path.read_text())
+        if {key: record.get(key) for key in setting} == setting:
+            return record
+    return dict(setting)
 
 
 def save(path: Path | None, record: Record, markdown: str) -> None:
@@ -222,7 +222,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def machine_line(record: Record) -> str:
     host = record["machine"]
-    versions = ", ".join(f"{name} {found}" for name, found in record["versions"].items() if found)
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if version)
     return (
         f"{host['processor']}, {host['threads']} thread(s), {size(host['memory'])} of memory, {host['system']}; "
         f"{versions}; library at commit {record['commit']}."

@@ -79,8 +79,8 @@ def of_sets(kind: str, options: argparse.Namespace, rows: common.Record) -> Iter
 
 def shape(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the features and classes of a shape; noise has class -1."""
-    with np.load(path) as found:
-        return found["X"].astype(np.float64), found["y"].astype(np.int64) - 1
+    with np.load(path) as arrays:
+        return arrays["X"].astype(np.float64), arrays["y"].astype(np.int64) - 1
 
 
 def of_ensemble(path: Path, name: str, options: argparse.Namespace) -> common.Record:
@@ -94,10 +94,10 @@ def real(kind: str, name: str, options: argparse.Namespace) -> common.Record:
     import gpuens as ge
 
     try:
-        found = ge.datasets.load(name, data=options.data)
+        data_set = ge.datasets.load(name, data=options.data)
     except ValueError:
         return {"failed": f"left out: {name}.npz is not there; name its directory by --data"}
-    return of_set(kind, np.asarray(found.X, dtype=np.float64), found.y, options)
+    return of_set(kind, np.asarray(data_set.X, dtype=np.float64), data_set.y, options)
 
 
 def of_set(kind: str, X: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> common.Record:
@@ -130,60 +130,60 @@ def of_labels(labels: Any, y: np.ndarray, seed: int, record: common.Record) -> c
     from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, mean_consensus
 
     warnings.simplefilter("ignore")
-    known = y >= 0
+    has_class = y >= 0
     for method in METHODS:
         est = ge.methods()[method](record["k"])
         if "random_state" in est.get_params():
             est.set_params(random_state=seed)
         evidence = est.fit(labels).evidence()
-        wrong = wrong_objects(est.labels_, y)[known]
-        if not LEAST <= wrong.sum() <= len(wrong) - LEAST:
+        is_wrong = wrong_objects(est.labels_, y)[has_class]
+        if not LEAST <= is_wrong.sum() <= len(is_wrong) - LEAST:
             continue
         new = {"wrong": [], **{of: {name: [] for name in MEASURES} for of in ("auc", "quartiles", "near")}, "sure": []}
         row = record["methods"].setdefault(method, new)
-        row["wrong"].append(float(wrong.mean()))
+        row["wrong"].append(float(is_wrong.mean()))
         for name in MEASURES:
-            values = getattr(evidence.objects, name)[known]
+            values = getattr(evidence.objects, name)[has_class]
             values = 1 - values if name == "entropy" else values
-            row["auc"][name].append(auc(values, wrong))
+            row["auc"][name].append(auc(values, is_wrong))
             quartiles = np.nanquantile(values, (0.25, 0.5, 0.75))
             row["quartiles"][name].append(quartiles.tolist())
             row["near"][name].append(float(np.mean(np.abs(values - quartiles[1]) <= NEAR)))
             if name in CALIBRATED:
-                record["bins"][name] = np.add(record["bins"][name], in_bins(values, wrong)).tolist()
-        sure = Sureness.of(evidence).sure[known] & (mean_consensus(evidence) >= LEAST_CONSENSUS)
-        row["sure"].append([float(sure.mean()), float((sure & ~wrong).mean())])
+                record["bins"][name] = np.add(record["bins"][name], in_bins(values, is_wrong)).tolist()
+        sure = Sureness.of(evidence).sure[has_class] & (mean_consensus(evidence) >= LEAST_CONSENSUS)
+        row["sure"].append([float(sure.mean()), float((sure & ~is_wrong).mean())])
     return record
 
 
-def wrong_objects(found: np.ndarray, y: np.ndarray) -> np.ndarray:
+def wrong_objects(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return, for each object, whether it is outside the class that its cluster is matched with."""
     from scipy.optimize import linear_sum_assignment
 
-    shared = np.zeros((found.max() + 1, y.max() + 1))
-    np.add.at(shared, (found[y >= 0], y[y >= 0]), 1)
+    shared = np.zeros((labels.max() + 1, y.max() + 1))
+    np.add.at(shared, (labels[y >= 0], y[y >= 0]), 1)
     clusters, classes = linear_sum_assignment(-shared)
     class_of = np.full(len(shared), -2)
     class_of[clusters] = classes
-    return class_of[found] != y
+    return class_of[labels] != y
 
 
-def auc(values: np.ndarray, wrong: np.ndarray) -> float:
+def auc(values: np.ndarray, is_wrong: np.ndarray) -> float:
     """Return the probability that a wrong object has a smaller value than a right object; a tie counts as one half."""
     from scipy.stats import rankdata
 
     ranks = rankdata(np.nan_to_num(values, nan=-np.inf))
-    n_right = np.count_nonzero(~wrong)
-    above = ranks[~wrong].sum() - n_right * (n_right + 1) / 2
-    return float(above / n_right / np.count_nonzero(wrong))
+    n_right = np.count_nonzero(~is_wrong)
+    above = ranks[~is_wrong].sum() - n_right * (n_right + 1) / 2
+    return float(above / n_right / np.count_nonzero(is_wrong))
 
 
-def in_bins(values: np.ndarray, wrong: np.ndarray) -> list[list[float]]:
+def in_bins(values: np.ndarray, is_wrong: np.ndarray) -> list[list[float]]:
     """Return, for each bin of values from 0 to 1, the share of all objects, the sum of values as a share of all
     objects, and the share of right objects.
     """
     of = np.minimum((BINS * values).astype(np.int64), BINS - 1)
-    sums = [np.bincount(of, weights, BINS) for weights in (np.ones(len(of)), values, ~wrong)]
+    sums = [np.bincount(of, weights, BINS) for weights in (np.ones(len(of)), values, ~is_wrong)]
     return (np.stack(sums, axis=1) / len(of)).tolist()
 
 
@@ -192,24 +192,24 @@ def in_bins(values: np.ndarray, wrong: np.ndarray) -> list[list[float]]:
 
 def fits(rows: common.Record, measure: str, method: str | None = None) -> list[list[float]]:
     """Return, for each data set, the AUC of a measure in all fits."""
-    found = [
+    scores = [
         [value for name, row in of_set["methods"].items() if method in (None, name) for value in row["auc"][measure]]
         for of_set in rows.values()
     ]
-    return [values for values in found if values]
+    return [values for values in scores if values]
 
 
 def every_part(rows: common.Record) -> Iterator[report.Found]:
-    own = fits(rows, "certainty")
-    if not own:
+    aucs = fits(rows, "certainty")
+    if not aucs:
         return
     lines = {line["name"]: line for line in measures(rows)}
     yield "foretells", {
-        "sets": len(own), "fits": sum(map(len, own)), "sets_below": below([np.mean(values) for values in own]),
+        "sets": len(aucs), "fits": sum(map(len, aucs)), "sets_below": below([np.mean(values) for values in aucs]),
         **{name: lines[name] for name in ("certainty", "confidence", "margin")},
     }  # fmt: skip
     yield "calibrated", {name: calibration(rows, name) for name in CALIBRATED}
-    sure, right = np.array([one for row in methods_of(rows) for one in row["sure"]]).T
+    sure, right = np.array([pair for row in methods_of(rows) for pair in row["sure"]]).T
     if sure.any():
         yield "sure", {"fits": int(np.count_nonzero(sure)), "right": float(right.sum() / sure.sum())}
 
@@ -241,12 +241,12 @@ def measures(rows: common.Record) -> list[common.Record]:
     """
     lines = []
     for name, label in MEASURES.items():
-        auc, near = (np.concatenate([row[of][name] for row in methods_of(rows)]) for of in ("auc", "near"))
+        auc, near_share = (np.concatenate([row[of][name] for row in methods_of(rows)]) for of in ("auc", "near"))
         low, median, high = np.nanmean(np.concatenate([row["quartiles"][name] for row in methods_of(rows)]), axis=0)
         lines.append(
             {
                 "key": label, "name": name, "auc": float(auc.mean()), "below": below(auc), "low": low,
-                "median": median, "high": high, "near": float(near.mean()),
+                "median": median, "high": high, "near": float(near_share.mean()),
             }
         )  # fmt: skip
     return lines
@@ -258,19 +258,19 @@ def groups(rows: common.Record) -> list[common.Record]:
     for name, row in rows.items():
         of.setdefault(name.partition(": ")[0] if ": " in name else "real" if name in REAL else "shapes", {})[name] = row
     return [
-        of_group(f"{group}, {method or 'all methods'}", some, method)
-        for group, some in of.items()
+        of_group(f"{group}, {method or 'all methods'}", rows_of_group, method)
+        for group, rows_of_group in of.items()
         for method in (None, *METHODS)
-        if fits(some, "confidence", method)
+        if fits(rows_of_group, "confidence", method)
     ]
 
 
 def of_group(key: str, rows: common.Record, method: str | None) -> common.Record:
-    by = {measure: np.concatenate(fits(rows, measure, method)) for measure in MEASURES}
+    values_of = {measure: np.concatenate(fits(rows, measure, method)) for measure in MEASURES}
     return {
-        "key": key, "sets": len(fits(rows, "confidence", method)), "fits": len(by["confidence"]),
-        "auc": {measure: float(values.mean()) for measure, values in by.items()},
-        **{f"{measure}_below": below(by[measure]) for measure in ("certainty", "margin")},
+        "key": key, "sets": len(fits(rows, "confidence", method)), "fits": len(values_of["confidence"]),
+        "auc": {measure: float(values.mean()) for measure, values in values_of.items()},
+        **{f"{measure}_below": below(values_of[measure]) for measure in ("certainty", "margin")},
     }  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def sets(rows: common.Record) -> list[common.Record]:
     return [
         {
             "key": name, "n": row["n"], "k": row["k"],
-            "wrong": float(np.mean(np.concatenate([one["wrong"] for one in row["methods"].values()]))),
+            "wrong": float(np.mean(np.concatenate([result["wrong"] for result in row["methods"].values()]))),
             "auc": {measure: float(np.mean(fits({name: row}, measure))) for measure in MEASURES},
         }
         for name, row in rows.items()

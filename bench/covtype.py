@@ -72,8 +72,8 @@ def parse() -> argparse.Namespace:
 
 
 def seconds(row: common.Record) -> str:
-    found = {m: row.get("failed") or common.seconds(row["first"]) + " s" for m, row in row["methods"].items()}
-    return ", ".join(f"{method} {took}" for method, took in found.items())
+    seconds_of = {m: row.get("failed") or common.seconds(row["first"]) + " s" for m, row in row["methods"].items()}
+    return ", ".join(f"{method} {took}" for method, took in seconds_of.items())
 
 
 def ensembles(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
@@ -123,19 +123,19 @@ class Source:
             return self.labels, np.load(self.labels, mmap_mode="r").shape[1], {}
         n_clusterings, bounds = ENSEMBLES[name]
         prefix = f"covtype_{bounds[0]}-{bounds[1]}_seed{self.options.seed}_step{self.step}_"
-        wanted = max(ENSEMBLES[other][0] for other in self.options.sets if ENSEMBLES[other][1] == bounds)
+        n_largest = max(ENSEMBLES[set_name][0] for set_name in self.options.sets if ENSEMBLES[set_name][1] == bounds)
         for path in sorted(self.folder.glob(f"{prefix}*.npy")):
             if int(path.stem.removeprefix(prefix)) >= n_clusterings:
                 return path, n_clusterings, {}
-        path = self.folder / f"{prefix}{wanted:03d}.npy"
-        say(f"    generating {wanted} clusterings")
+        path = self.folder / f"{prefix}{n_largest:03d}.npy"
+        say(f"    generating {n_largest} clusterings")
         cost = common.in_child(
-            generate, path=path, data=self.options.data, n_clusterings=wanted, bounds=bounds, step=self.step,
+            generate, path=path, data=self.options.data, n_clusterings=n_largest, bounds=bounds, step=self.step,
             seed=self.options.seed,
         )  # fmt: skip
         if "failed" in cost:
             sys.exit(f"The base clusterings could not be made: {cost['failed']}")
-        return path, n_clusterings, cost | {"n_clusterings": wanted}
+        return path, n_clusterings, cost | {"n_clusterings": n_largest}
 
 
 def generate(path: str, data: str | None, n_clusterings: int, bounds: list, step: int, seed: int) -> common.Record:
@@ -160,19 +160,19 @@ def generate(path: str, data: str | None, n_clusterings: int, bounds: list, step
 def measure(source: Source, name: str, options: argparse.Namespace) -> common.Record:
     labels, n_clusterings, cost = source.files(name)
     where: dict[str, Any] = {"labels": labels, "n_clusterings": n_clusterings, "classes": source.classes}
-    found = common.in_child(describe, **where)
-    if "failed" in found:
-        return found
-    found |= {"title": source.title(name), "generated": cost, "methods": {}, "command": {}}
-    whole = {**where, "k": options.k}
+    description = common.in_child(describe, **where)
+    if "failed" in description:
+        return description
+    description |= {"title": source.title(name), "generated": cost, "methods": {}, "command": {}}
+    arguments = {**where, "k": options.k}
     for method in METHODS:
-        found["methods"][method] = common.in_child(fit, limit=options.limit, method=method, **whole)
+        description["methods"][method] = common.in_child(fit, limit=options.limit, method=method, **arguments)
         if name in ("a", "given") and (method == "lwea" or not options.quick):
-            found["command"][method] = common.in_child(
+            description["command"][method] = common.in_child(
                 command, limit=options.limit, method=method, k=options.k, labels=labels,
                 n_clusterings=n_clusterings, output=options.scratch / "consensus.npy",
             )  # fmt: skip
-    return found
+    return description
 
 
 def read(labels: str, n_clusterings: int) -> np.ndarray:
@@ -185,7 +185,7 @@ def describe(labels: str, n_clusterings: int, classes: str | None) -> common.Rec
 
     matrix = read(labels, n_clusterings)
     ensemble = ge.Ensemble(matrix)
-    found: common.Record = {
+    description: common.Record = {
         "n_objects": ensemble.n_objects,
         "n_clusterings": ensemble.n_clusterings,
         "n_clusters": ensemble.n_clusters,
@@ -194,9 +194,9 @@ def describe(labels: str, n_clusterings: int, classes: str | None) -> common.Rec
     if classes is not None:
         truth = np.load(classes)
         for score in (ge.metrics.nmi, ge.metrics.ari):
-            each = [score(column, truth) for column in matrix.T]
-            found["base_" + score.__name__] = {"mean": float(np.mean(each)), "best": max(each)}
-    return found
+            scores = [score(column, truth) for column in matrix.T]
+            description["base_" + score.__name__] = {"mean": float(np.mean(scores)), "best": max(scores)}
+    return description
 
 
 def fit(labels: str, n_clusterings: int, classes: str | None, method: str, k: int) -> common.Record:
@@ -241,23 +241,23 @@ def ensembles_values(rows: common.Record, record: common.Record) -> common.Recor
     judged = not record["quick"] and record["parts"]["ensembles"]["setting"]["data"] == "covtype"
     lines = [
         {"key": name, "method": method.upper(), "target": (judged and target(name, method, row)) or None, **row}
-        for name, found in rows.items()
-        for method, row in found["methods"].items()
+        for name, description in rows.items()
+        for method, row in description["methods"].items()
     ]
     return {"lines": lines}
 
 
 def commands(rows: common.Record) -> Iterator[common.Record]:
-    for name, found in rows.items():
-        for method, row in found["command"].items():
+    for name, description in rows.items():
+        for method, row in description["command"].items():
             yield {"key": name, "method": method.upper(), **row}
 
 
 def described(rows: common.Record) -> Iterator[common.Record]:
-    for name, found in rows.items():
-        cost = found["generated"]
-        made = f"{cost['seconds']:.0f} s ({cost['n_clusterings']})" if cost else None
-        yield {"key": name, **found, "share": found["n_core_groups"] / found["n_objects"], "made": made}
+    for name, row in rows.items():
+        cost = row["generated"]
+        cost_text = f"{cost['seconds']:.0f} s ({cost['n_clusterings']})" if cost else None
+        yield {"key": name, **row, "share": row["n_core_groups"] / row["n_objects"], "made": cost_text}
 
 
 def target(name: str, method: str, row: common.Record) -> str:
@@ -265,8 +265,8 @@ def target(name: str, method: str, row: common.Record) -> str:
     if "failed" in row:
         return ""
     verdicts = []
-    if most := SECONDS.get((name, method)):
-        verdicts.append(f"≤ {most:.0f} s {common.held(row['first'] <= most)}")
+    if limit := SECONDS.get((name, method)):
+        verdicts.append(f"≤ {limit:.0f} s {common.held(row['first'] <= limit)}")
     if room := MEMORY.get((name, method)):
         verdicts.append(f"≤ {common.size(room)} {common.held(row['peak'] <= room)}")
     if "comparisons" in row:

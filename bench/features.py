@@ -228,8 +228,8 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
 def time(rows: common.Record) -> Iterator[report.Found]:
     for shape, goal in GOALS.items():
         if row := rows.get(f"{shape}: ge.cluster"):
-            others = {name: other for name in CLUSTERERS if (other := rows.get(f"{shape}: {name}")) not in (None, row)}
-            beside = [f"{name} {common.seconds(other['seconds'])}" for name, other in others.items()]
+            rivals = {name: peer for name in CLUSTERERS if (peer := rows.get(f"{shape}: {name}")) not in (None, row)}
+            beside = [f"{name} {common.seconds(peer['seconds'])}" for name, peer in rivals.items()]
             yield "time", {"shape": shape, **row, "beside": beside, "goal": goal, "ok": row["seconds"] <= goal}
 
 
@@ -246,7 +246,7 @@ def by_value(rows: common.Record) -> list[common.Record]:
         line: common.Record = {"key": number, "sets": int(number) // 2}
         for group in GROUPS:
             scores = [row["by"][number] for row in rows.values() if row["group"] == group]
-            line[group] = {what: np.mean([score[what] for score in scores]) for what in ("ari", "cpu") if scores}
+            line[group] = {kind: np.mean([score[kind] for score in scores]) for kind in ("ari", "cpu") if scores}
         of_sets = np.array([np.mean(of_set) for of_set in gains[number].values()])
         line |= {"gain": float(of_sets.mean()), "p": report.p_value(of_sets), "first": number == first}
         lines.append(line)
@@ -255,8 +255,8 @@ def by_value(rows: common.Record) -> list[common.Record]:
 
 def gains(rows: common.Record) -> Iterator[report.Found]:
     first = next(line for line in by_value(rows) if line["first"])
-    others = [f"{line['key']} {line['gain']:+.3f} (p {line['p']:.2f})" for line in by_value(rows) if not line["first"]]
-    yield "gains", {**first, "others": others}
+    texts = [f"{line['key']} {line['gain']:+.3f} (p {line['p']:.2f})" for line in by_value(rows) if not line["first"]]
+    yield "gains", {**first, "others": texts}
 
 
 members = landmarks = gains

@@ -37,18 +37,18 @@ def main() -> None:
 
     def ours(algorithm: str) -> Callable[[], list[np.ndarray]]:
         def labels() -> list[np.ndarray]:
-            found = ge.generate.kmeans_ensemble(
+            results = ge.generate.kmeans_ensemble(
                 X, options.clusterings, (low, high), algorithm=algorithm, random_state=options.seed, progress=False
             )
-            return list(found.codes.T)
+            return list(results.codes.T)
 
         small = X[: max(1000, 2 * high)]
         ge.generate.kmeans_ensemble(small, 2, (low, high), algorithm=algorithm, max_iter=2, progress=False)
         return labels
 
     def theirs(model: type, many: int) -> Callable[[], list[np.ndarray]]:
-        made = [model(k, n_init=1, max_iter=MAX_ITER, random_state=m) for m, k in enumerate(ks[:many])]
-        return lambda: [one.fit_predict(X) for one in made]
+        estimators = [model(k, n_init=1, max_iter=MAX_ITER, random_state=m) for m, k in enumerate(ks[:many])]
+        return lambda: [estimator.fit_predict(X) for estimator in estimators]
 
     rows = {
         "`nested`": ours("nested"),
@@ -57,18 +57,18 @@ def main() -> None:
         "scikit-learn's KMeans": theirs(KMeans, options.kmeans),
     }
     print(f"{options.data}: {X.shape[0]:,} objects, {X.shape[1]} features; k = {', '.join(map(str, ks))}\n", flush=True)
-    found = {}
+    results = {}
     for name, call in rows.items():
         wall, cpu = time.perf_counter(), time.process_time()
         labels = call()
-        found[name] = time.perf_counter() - wall, time.process_time() - cpu, [inertia(X, column) for column in labels]
-        print(f"{name}: {found[name][0]:.1f} s", flush=True)
-    full = np.array(found["scikit-learn's KMeans"][2])
+        results[name] = time.perf_counter() - wall, time.process_time() - cpu, [inertia(X, column) for column in labels]
+        print(f"{name}: {results[name][0]:.1f} s", flush=True)
+    full = np.array(results["scikit-learn's KMeans"][2])
     print("\n| | clusterings | seconds | CPU seconds | inertia ratio | best | worst |\n|---|---|---|---|---|---|---|")
-    for name, (seconds, cpu, inertias) in found.items():
+    for name, (seconds, cpu, inertias) in results.items():
         ratio = np.array(inertias[: len(full)]) / full
-        shown = f"{ratio.mean():.4f} | {ratio.min():.4f} | {ratio.max():.4f}"
-        print(f"| {name} | {len(inertias)} | {seconds:.1f} | {cpu:.1f} | {shown} |")
+        text = f"{ratio.mean():.4f} | {ratio.min():.4f} | {ratio.max():.4f}"
+        print(f"| {name} | {len(inertias)} | {seconds:.1f} | {cpu:.1f} | {text} |")
 
 
 def inertia(X: np.ndarray, labels: np.ndarray) -> float:

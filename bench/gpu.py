@@ -63,18 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = report.Page("gpu", gpu_tables)
     with tempfile.TemporaryDirectory() as scratch:
         options.scratch, options.made = Path(scratch), {}
-        found = parts.run(
+        results = parts.run(
             options.name, options, parts_of(options), page.markdown, packages=PACKAGES, setting={"device": device},
             said=what_is_missing,
         )  # fmt: skip
-    checked = found["parts"].get("parity", {"rows": {}})["rows"]
+    checked = results["parts"].get("parity", {"rows": {}})["rows"]
     return 0 if all(row.get("held", "skipped" in row) for row in gpu_tables.flat(checked)) else 1
 
 
 def what_is_missing(row: common.Record) -> str:
     """Return the reason why a row, or the description of the device, is missing or failed."""
-    found = row["device"] if isinstance(row.get("device"), dict) else row
-    return found.get("skipped") or found.get("failed", "")
+    result = row["device"] if isinstance(row.get("device"), dict) else row
+    return result.get("skipped") or result.get("failed", "")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -141,10 +141,10 @@ def parity(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
     bench = Bench(options, PARITY)
     few = SIZES["emulated" if options.quick or options.device != "cuda" else "cuda"]
-    many = [n for n in few if n > 1000]
+    large_sizes = [n for n in few if n > 1000]
     few = [n for n in few if n <= 1000]
     for dtypes in (DTYPES[:1], DTYPES[1:]):
-        for sizes in filter(None, (few, many)):
+        for sizes in filter(None, (few, large_sizes)):
             for dtype, group in itertools.product(dtypes, CHECKS):
                 yield f"{group}, {dtype}, {' '.join(map(str, sizes))} objects", bench.check(group, sizes, dtype)
 

@@ -83,17 +83,17 @@ def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
     """Yield all other journeys; if the headline part is not in the run, yield its journeys first."""
     first = [] if options.only is None or "headline" in options.only else HEADLINE
     journeys = as_given(JOURNEYS, options)
-    used = {journey.of for journey in journeys}
-    others = [path for path in map(Path.resolve, options.labels) if str(path) not in used]
-    given = [Journey(path.name, str(path), ("lwea", *ON_COVERTYPE)) for path in others]
-    return rows_of([*as_given(first, options), *given, *journeys], options, do)
+    sources = {journey.of for journey in journeys}
+    further = [path for path in map(Path.resolve, options.labels) if str(path) not in sources]
+    journeys_of_files = [Journey(path.name, str(path), ("lwea", *ON_COVERTYPE)) for path in further]
+    return rows_of([*as_given(first, options), *journeys_of_files, *journeys], options, do)
 
 
 def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job]:
     """Yield the cost of each call of each journey: first the costs on the device, then the costs on the CPU."""
     if tiny(options.device, options.quick):
         journeys = each_call_once(journeys)
-    made: dict[str, common.Record] = options.made
+    rows: dict[str, common.Record] = options.made
 
     def place(journey: Journey) -> str:
         key = f"{journey.of} {'features' if journey.features else 'labels'}"
@@ -101,26 +101,26 @@ def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job
 
     def fitted(journey: Journey, call: str) -> common.Record:
         path, of = place(journey), journey.of
-        if path not in made:
+        if path not in rows:
             mixture, file = (of._asdict(), None) if isinstance(of, Mixture) else (None, of)
-            made[path] = do(
+            rows[path] = do(
                 make, least=10.0, mixture=mixture, file=file, path=path, features=journey.features, data=options.data
             )()
-        row = {"ensemble": journey.title, "call": call, "objects": made[path].get("shape"), "path": path}
-        found = made[path] if problem(made[path]) else do(fit, most=60.0, least=8.0, path=path, call=call)()
-        if call in journey.cold and not options.quick and not problem(found):
+        row = {"ensemble": journey.title, "call": call, "objects": rows[path].get("shape"), "path": path}
+        result = rows[path] if problem(rows[path]) else do(fit, most=60.0, least=8.0, path=path, call=call)()
+        if call in journey.cold and not options.quick and not problem(result):
             cache = {"CUPY_CACHE_DIR": tempfile.mkdtemp(dir=options.scratch)}
             cold = do(fit, most=60.0, least=40.0, environment=cache, later=0, path=path, call=call)()
-            found["cold"] = cold.get("first")
-        for _, stage, seconds in (known for known in journey.estimates if known[0] == call):
+            result["cold"] = cold.get("first")
+        for _, stage, seconds in (estimate for estimate in journey.estimates if estimate[0] == call):
             row |= {"stage": stage, "estimate": seconds}
-        return row | {"device": found}
+        return row | {"device": result}
 
     for journey in journeys:
         for call in journey.calls:
             yield f"{journey.title}: {call}", partial(fitted, journey, call)
         for call in journey.calls:
-            if not problem(made.get(place(journey), {"failed": "not made"})):
+            if not problem(rows.get(place(journey), {"failed": "not made"})):
                 yield (
                     f"{journey.title}: {call}, CPU",
                     do(fit, most=CPU_LIMIT, least=8.0, path=place(journey), call=call, device="cpu", later=1),
@@ -129,30 +129,30 @@ def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job
 
 def as_given(journeys: list[Journey], options: Any) -> list[Journey]:
     """Return the journeys; the given label files of as many clusterings take the place of mixtures like Covertype."""
-    given = {f"{LIKE_COVERTYPE} × {np.load(path, mmap_mode='r').shape[1]}": path.resolve() for path in options.labels}
-    found = []
+    files = {f"{LIKE_COVERTYPE} × {np.load(path, mmap_mode='r').shape[1]}": path.resolve() for path in options.labels}
+    replaced_journeys = []
     for journey in journeys:
-        if path := given.get(journey.title):
+        if path := files.get(journey.title):
             journey = journey._replace(title=path.name, of=str(path))
         elif journey.title == f"{LIKE_COVERTYPE}, features" and options.data is not None:
             journey = journey._replace(title="Covertype, features", of=None)
-        found.append(journey)
-    return found
+        replaced_journeys.append(journey)
+    return replaced_journeys
 
 
-def problem(found: common.Record) -> str | None:
-    return found.get("failed") or found.get("skipped")
+def problem(row: common.Record) -> str | None:
+    return row.get("failed") or row.get("skipped")
 
 
 def each_call_once(journeys: list[Journey]) -> list[Journey]:
     """Return journeys without repeated calls and without estimates."""
-    made: set[str] = set()
-    found = []
+    calls: set[str] = set()
+    tiny_journeys = []
     for journey in journeys:
-        if new := tuple(call for call in journey.calls if call not in made):
-            found.append(journey._replace(title=f"tiny: {journey.title}", calls=new, estimates=()))
-            made |= set(new)
-    return found
+        if new := tuple(call for call in journey.calls if call not in calls):
+            tiny_journeys.append(journey._replace(title=f"tiny: {journey.title}", calls=new, estimates=()))
+            calls |= set(new)
+    return tiny_journeys
 
 
 def make(
@@ -163,15 +163,15 @@ def make(
     start = time.perf_counter()
     if mixture is None:
         matrix = np.load(file, mmap_mode="r") if file else ge.datasets.load("covtype", data=data).X.astype(np.float32)
-        made = np.asfortranarray(matrix[:: max(1, len(matrix) // 300)] if tiny(device, quick) else matrix)
+        labels = np.asfortranarray(matrix[:: max(1, len(matrix) // 300)] if tiny(device, quick) else matrix)
     else:
-        wanted = Mixture(**{**mixture, "k": tuple(mixture["k"])})
+        mixture_of_set = Mixture(**{**mixture, "k": tuple(mixture["k"])})
         if tiny(device, quick):
-            few = min(wanted.n_objects, 300)
-            wanted = TINY._replace(n_objects=few, groups=wanted.groups and 200)
-        made = points_of(wanted)[0] if features else devices.to_host(labels_of(wanted, device).T).T
-    np.save(path, np.ascontiguousarray(made) if features else made)
-    return {"shape": list(made.shape), "seconds": time.perf_counter() - start}
+            n_few = min(mixture_of_set.n_objects, 300)
+            mixture_of_set = TINY._replace(n_objects=n_few, groups=mixture_of_set.groups and 200)
+        labels = points_of(mixture_of_set)[0] if features else devices.to_host(labels_of(mixture_of_set, device).T).T
+    np.save(path, np.ascontiguousarray(labels) if features else labels)
+    return {"shape": list(labels.shape), "seconds": time.perf_counter() - start}
 
 
 STAGES = [  # (module; function, or method of a class, that the module calls; name of the stage)
@@ -217,8 +217,8 @@ def stages(device: str) -> Iterator[dict[str, float]]:
 
     A stage that the library does not have is an ImportError or an AttributeError.
     """
-    found: dict[str, float] = {}
-    own: dict[str, float] = {}
+    stage_seconds: dict[str, float] = {}
+    seconds_of: dict[str, float] = {}
     inside: list[float] = []  # for each stage that has begun, the seconds of the stages inside it
 
     def timed(function: Callable, stage: str) -> Callable:
@@ -229,8 +229,8 @@ def stages(device: str) -> Iterator[dict[str, float]]:
             result = function(*args, **options)
             synchronize(device)
             took = time.perf_counter() - start
-            found[stage] = found.get(stage, 0.0) + took
-            own[stage] = own.get(stage, 0.0) + took - inside.pop()
+            stage_seconds[stage] = stage_seconds.get(stage, 0.0) + took
+            seconds_of[stage] = seconds_of.get(stage, 0.0) + took - inside.pop()
             if inside:
                 inside[-1] += took
             return result
@@ -246,8 +246,8 @@ def stages(device: str) -> Iterator[dict[str, float]]:
             real = inspect.getattr_static(home, name)
             call = classmethod(timed(real.__func__, stage)) if isinstance(real, classmethod) else timed(real, stage)
             replaced.enter_context(mock.patch.object(home, name, call))
-        yield found
-    found |= {name: own[stage] for stage, name in OWN.items() if stage in own}
+        yield stage_seconds
+    stage_seconds |= {name: seconds_of[stage] for stage, name in OWN.items() if stage in seconds_of}
 
 
 def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> common.Record:
@@ -257,10 +257,10 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
     labels = matrix if device == "cpu" else xp.asarray(matrix)
     synchronize(device)
 
-    few = len(labels) < 1000
+    is_small = len(labels) < 1000
 
     def generated(make: Callable[..., Any], k: tuple[int, int]) -> Any:
-        many, k = (3, (2, 5)) if few else (20, k)
+        many, k = (3, (2, 5)) if is_small else (20, k)
         return make(labels, many, k, progress=False, device=device)
 
     calls: dict[str, Callable[[], Any]] = {
@@ -275,7 +275,7 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
         "oc-h": lambda: ge.OCH(K, device=device).fit(labels),
         "k-means, 20 clusterings": lambda: generated(ge.generate.kmeans_ensemble, (7, 100)),
         "landmarks, 20 clusterings": lambda: generated(ge.generate.landmark_ensemble, (20, 60)),
-        "landmarks, then hbgf": lambda: ge.HBGF(2 if few else K, device=device).fit(
+        "landmarks, then hbgf": lambda: ge.HBGF(2 if is_small else K, device=device).fit(
             generated(ge.generate.landmark_ensemble, (20, 60))
         ),
     }
@@ -297,9 +297,9 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
             # the pool keeps all memory that it has taken, so that this is the peak
             record["device_peak"] = pool.total_bytes()
         if later and device != "cpu" and record["first"] < 20.0:
-            with stages(device) as found:
+            with stages(device) as stage_seconds:
                 again = common.timed(run)[1]
-            record["stages"] = found | {"all": again}
+            record["stages"] = stage_seconds | {"all": again}
     record |= {"load": common.load(), "groups": number_of_groups(result)}
     if hasattr(result, "dendrogram_"):
         record["heights"] = hashlib.sha256(result.dendrogram_.similarities.tobytes()).hexdigest()[:16]

@@ -129,15 +129,15 @@ def coupled_objects(on: Given) -> Callable[[], Any]:
 
 
 def neighborhoods(on: Given) -> Callable[[], Any]:
-    near = Neighborhoods(on.rows(), coupling(on.rows(), None), None)
-    some, rows, labels = np.arange(min(4096, len(on))), on.rows(), np.arange(len(on)) % K
-    sums = near.sums(rows, labels)
+    neighbourhoods = Neighborhoods(on.rows(), coupling(on.rows(), None), None)
+    places, rows, labels = np.arange(min(4096, len(on))), on.rows(), np.arange(len(on)) % K
+    sums = neighbourhoods.sums(rows, labels)
 
     def call() -> None:
-        bits = near.bits(on.codes[: len(some)])
-        near.common(some, bits, some, near.planes(bits))
-        near.counts_in(some, bits)
-        sums(rows.take(some))
+        bits = neighbourhoods.bits(on.codes[: len(places)])
+        neighbourhoods.common(places, bits, places, neighbourhoods.planes(bits))
+        neighbourhoods.counts_in(places, bits)
+        sums(rows.take(places))
 
     return call
 
@@ -147,8 +147,8 @@ def label_space(on: Given) -> Callable[[], Any]:
     cost, const = on.random(on.n_clusters, K), on.random(K)
 
     def call() -> None:
-        found, _ = nearest_centroids(on.codes, offsets, cost, const, device=on.device)
-        incidence.label_histograms(on.codes, offsets, counts, found, K, device=on.device)
+        nearest, _ = nearest_centroids(on.codes, offsets, cost, const, device=on.device)
+        incidence.label_histograms(on.codes, offsets, counts, nearest, K, device=on.device)
 
     return call
 
@@ -293,8 +293,8 @@ def kmeans(on: Given) -> Callable[[], Any]:
     settled = on.xp.zeros((1, 1, 1), dtype=bool)
 
     def call() -> Any:
-        chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=on.device)
-        centers = points[chosen].astype(np.float64)
+        first_centers = plus_plus(turned, counts.astype(np.float64), first, uniform, device=on.device)
+        centers = points[first_centers].astype(np.float64)
         total, weight, _ = nearest_centers(points, counts, centers, labels, device=on.device)
         return move_centers(centers, total, weight, settled, device=on.device)
 
@@ -365,13 +365,13 @@ def instruction_rate(kernel: str, case: str, device: common.Record) -> float:
 
     instructions.py did; of the ways to compare labels in `nearest_rows` the quickest is taken.
     """
-    counted = json.loads((common.RESULTS / "instructions.json").read_text())["parts"]
+    parts = json.loads((common.RESULTS / "instructions.json").read_text())["parts"]
     architecture = f"sm_{device.get('compute_capability', '').replace('.', '')}"
     if kernel == "nearest_rows":
-        of_weights = counted["ones" if case.endswith("w = 1") else "real"]["rows"]
+        of_weights = parts["ones" if case.endswith("w = 1") else "real"]["rows"]
         ways = list(of_weights.get(architecture, {}).get("now", {}).values())
     else:
-        ways = [found] if (found := counted["kernels"]["rows"].get(kernel, {}).get(architecture)) else []
+        ways = [way] if (way := parts["kernels"]["rows"].get(kernel, {}).get(architecture)) else []
     if not ways:
         return np.inf
     gpu = instructions.Gpu(architecture, device["multiprocessors"], device["gigahertz"])
@@ -396,14 +396,14 @@ def time_kernels(case: str, device: str, quick: bool) -> common.Record:
         runs.append(launches)
     rows = []
     for kernel in dict.fromkeys(runs[0].names):
-        own = [[launch for launch in run.found if launch.kernel == kernel] for run in runs]
+        of_kernel = [[launch for launch in run.found if launch.kernel == kernel] for run in runs]
         marks = runs[0].marks
         # leave out the first run, which warmed up
-        seconds = np.array([[marks.seconds(at.start, at.stop) for at in of_run] for of_run in own[1:]])
-        moved = np.array([float(at.bytes) for at in own[0]])
-        operations = np.array([float(at.operations) for at in own[0]])
-        each = np.median(seconds, axis=0)
-        longest = int(each.argmax())
+        seconds = np.array([[marks.seconds(mark.start, mark.stop) for mark in of_run] for of_run in of_kernel[1:]])
+        moved = np.array([float(mark.bytes) for mark in of_kernel[0]])
+        operations = np.array([float(mark.operations) for mark in of_kernel[0]])
+        medians = np.median(seconds, axis=0)
+        longest = int(medians.argmax())
         rate = instruction_rate(kernel, case, describe(device, quick))
         rows.append(
             {
@@ -411,13 +411,13 @@ def time_kernels(case: str, device: str, quick: bool) -> common.Record:
                 "kernel": kernel,
                 "shape": shape,
                 "cold": cold,
-                "launches": len(each),
+                "launches": len(medians),
                 "seconds": float(np.median(seconds.sum(axis=1))),
                 "bytes": moved.sum(),
                 "operations": operations.sum(),
                 "by_instructions": operations.sum() / rate,
                 "longest": {
-                    "seconds": each[longest], "bytes": moved[longest], "operations": operations[longest],
+                    "seconds": medians[longest], "bytes": moved[longest], "operations": operations[longest],
                     "by_instructions": operations[longest] / rate,
                 },
             }

@@ -61,8 +61,8 @@ class Launches:
             self.names.append(name)
             if not self.counted:
                 return kernel(grid, block, args, shared_mem=shared_mem)
-            given = SimpleNamespace(**dict(zip(parameters(name), args, strict=True)))
-            before = given.compared.copy() if hasattr(given, "compared") else None
+            arguments = SimpleNamespace(**dict(zip(parameters(name), args, strict=True)))
+            before = arguments.compared.copy() if hasattr(arguments, "compared") else None
             if self.flush is not None:
                 self.flush.fill(0)
             if device == "cuda":
@@ -71,8 +71,8 @@ class Launches:
             kernel(grid, block, args, shared_mem=shared_mem)
             stop = self.marks.mark()
             if before is not None:
-                given.compared = (given.compared - before)[0]
-            moved, operations = COUNTS[name](given)
+                arguments.compared = (arguments.compared - before)[0]
+            moved, operations = COUNTS[name](arguments)
             self.found.append(Launch(name, start, stop, moved, operations))
 
         return launch
@@ -81,9 +81,9 @@ class Launches:
 def parameters(kernel: str) -> list[str]:
     """Read the source of a kernel; return the names of its parameters."""
     text = kernels.sources()[kernels.functions()[kernel]]
-    found = re.search(rf"\bvoid\s+(?:__launch_bounds__\([^)]*\)\s+)?{kernel}\s*\(([^)]*)\)", text)
-    assert found is not None
-    return [part.split()[-1].lstrip("*") for part in found[1].split(",")]
+    declaration = re.search(rf"\bvoid\s+(?:__launch_bounds__\([^)]*\)\s+)?{kernel}\s*\(([^)]*)\)", text)
+    assert declaration is not None
+    return [part.split()[-1].lstrip("*") for part in declaration[1].split(",")]
 
 
 # --- least work of a launch: bytes (each array once, as if cached) and operations -------------------------------------
@@ -137,9 +137,9 @@ def of_search_observed(a: Any) -> tuple[Any, Any]:
 
 
 def of_rank_products(a: Any) -> tuple[Any, Any]:
-    each = a.row_starts[1:] - a.row_starts[:-1]
+    n_entries = a.row_starts[1:] - a.row_starts[:-1]
     moved = 2 * (a.objects.nbytes + a.in_column.nbytes) + a.column_starts.nbytes + a.row_starts.nbytes
-    return moved + a.products.nbytes, (each * (each + 1)).sum() // 2
+    return moved + a.products.nbytes, (n_entries * (n_entries + 1)).sum() // 2
 
 
 def of_raise_ceilings(a: Any) -> tuple[Any, Any]:
@@ -153,8 +153,8 @@ def of_move_histograms(a: Any) -> tuple[Any, Any]:
 
 
 def of_merge_histograms(a: Any) -> tuple[Any, Any]:
-    made = int(a.n_merges[0])  # this function is called after the launch
-    n, size = entries(a, a.kept[made - int(a.n_pairs[0]) : made])
+    n_merges = int(a.n_merges[0])  # this function is called after the launch
+    n, size = entries(a, a.kept[n_merges - int(a.n_pairs[0]) : n_merges])
     return 2 * n * size, n
 
 
@@ -165,8 +165,8 @@ def of_nearest_rows(a: Any) -> tuple[Any, Any]:
 
 def of_mapping_coefficients(a: Any) -> tuple[Any, Any]:
     looked_up = a.ids.size * a.n_clusterings
-    given = a.ids.nbytes + a.distances.nbytes + looked_up * a.codes.itemsize
-    return given + a.clusters.nbytes + a.values.nbytes + a.counts.nbytes, looked_up
+    bytes_read = a.ids.nbytes + a.distances.nbytes + looked_up * a.codes.itemsize
+    return bytes_read + a.clusters.nbytes + a.values.nbytes + a.counts.nbytes, looked_up
 
 
 def of_measure_nodes(a: Any) -> tuple[Any, Any]:

@@ -32,7 +32,7 @@ report.FORMATS |= {"short": short, "scaled": scaled, "ms": lambda seconds: f"{10
 
 def flat(rows: common.Record) -> list[common.Record]:
     """Return the rows of all cases. A case that was skipped or has failed gives a single row."""
-    return [one for key, row in rows.items() for one in row.get("rows", [{"what": key, "case": key, **row}])]
+    return [line for key, row in rows.items() for line in row.get("rows", [{"what": key, "case": key, **row}])]
 
 
 def page_values(record: common.Record) -> common.Record:
@@ -60,46 +60,46 @@ WAYS = {
 
 def none_yet() -> str:
     """Return the page before any GPU has been measured."""
-    counted = json.loads((common.RESULTS / "instructions.json").read_text())
-    lines = [(f"`{name}`", operation, *bounds) for name, operation, bounds in bounds_of(counted)]
+    counts = json.loads((common.RESULTS / "instructions.json").read_text())
+    lines = [(f"`{name}`", operation, *bounds) for name, operation, bounds in bounds_of(counts)]
     heads = [title for gpu in instructions.GPUS for title in (f"{gpu} at most", "bound by")]
     expected = [
         [journey.title, call, stage, f"{short(seconds)} s"]
         for journey in JOURNEYS for call, stage, seconds in journey.estimates
     ]  # fmt: skip
     return SPEC["none_yet"].format(
-        nvrtc=instructions.page_values(counted)["nvrtc"],
-        commit=counted["parts"]["kernels"]["commit"],
+        nvrtc=instructions.page_values(counts)["nvrtc"],
+        commit=counts["parts"]["kernels"]["commit"],
         bounds=common.table(["kernel", "operation", *heads], lines),
         expected=common.table(["ensemble", "call", "stage", "expected"], expected),
     )
 
 
-def bounds_of(counted: common.Record) -> Iterator[tuple[str, str, list[str]]]:
+def bounds_of(counts: common.Record) -> Iterator[tuple[str, str, list[str]]]:
     """Yield a kernel, its operation, and for each GPU the bound and its cause.
 
     ``counted`` comes from instructions.json.
     """
-    weights = {name: counted["parts"][name]["rows"] for name in instructions.WEIGHTS}
+    weights = {name: counts["parts"][name]["rows"] for name in instructions.WEIGHTS}
     for way, operation in WAYS.items():
         for name, rows in weights.items():
-            per_gpu = {gpu: rows[found.architecture]["now"][way] for gpu, found in instructions.GPUS.items()}
+            per_gpu = {gpu: rows[properties.architecture]["now"][way] for gpu, properties in instructions.GPUS.items()}
             yield (
                 "nearest_rows",
                 f"{operation}, {'real weights' if name == 'real' else 'weights of one'}",
                 cells(per_gpu),
             )
-    for kernel, rows in counted["parts"]["kernels"]["rows"].items():
-        per_gpu = {gpu: rows[found.architecture] for gpu, found in instructions.GPUS.items()}
+    for kernel, rows in counts["parts"]["kernels"]["rows"].items():
+        per_gpu = {gpu: rows[properties.architecture] for gpu, properties in instructions.GPUS.items()}
         yield kernel, SPEC["counted"][kernel][1], cells(per_gpu)
 
 
 def cells(per_gpu: dict[str, common.Record]) -> list[str]:
-    found = []
+    texts = []
     for name, counts in per_gpu.items():
         gpu = instructions.GPUS[name]
-        found += [f"{instructions.bound(gpu, counts):.0f}", instructions.binds(gpu, counts)]
-    return found
+        texts += [f"{instructions.bound(gpu, counts):.0f}", instructions.binds(gpu, counts)]
+    return texts
 
 
 # --- parity -----------------------------------------------------------------------------------------------------------
@@ -110,9 +110,9 @@ def columns(rows: common.Record) -> list[tuple[int, str]]:
 
 
 def parity_values(rows: common.Record, record: common.Record) -> common.Record:
-    found = flat(record["parts"]["parity"]["rows"])
-    checked = [row for row in found if "held" in row]
-    lost = [row for row in found if not row.get("held")]
+    checks = flat(record["parts"]["parity"]["rows"])
+    checked = [row for row in checks if "held" in row]
+    lost = [row for row in checks if not row.get("held")]
     verdict = "all of them held"
     if any("skipped" not in row for row in lost):
         verdict = "**not all of them held**"
@@ -125,8 +125,8 @@ def parity_values(rows: common.Record, record: common.Record) -> common.Record:
     ]  # fmt: skip
     compared = sum(row["compared"] for row in checked)
     sizes = {f"{size:,} {dtype}": f"{size:,} {dtype}" for size, dtype in columns(rows)}
-    found = {"compared": compared, "cases": len(checked), "verdict": verdict, "lost": "\n".join(lines)}
-    return found | {"lists": {"size": sizes}}
+    checks = {"compared": compared, "cases": len(checked), "verdict": verdict, "lost": "\n".join(lines)}
+    return checks | {"lists": {"size": sizes}}
 
 
 def parity_lines(rows: common.Record) -> Iterator[common.Record]:
@@ -134,14 +134,14 @@ def parity_lines(rows: common.Record) -> Iterator[common.Record]:
     names = {
         f"`{kernel}`": ("kernel", [r for r in checked if kernel in r["kernels"]]) for kernel in kernels.functions()
     }
-    for what in dict.fromkeys(row["what"] for row in checked):
-        names[what] = "results of", [row for row in checked if row["what"] == what]
-    for name, (kind, own) in names.items():
+    for primitive in dict.fromkeys(row["what"] for row in checked):
+        names[primitive] = "results of", [row for row in checked if row["what"] == primitive]
+    for name, (kind, rows_of_name) in names.items():
         cells = {}
         for size, dtype in columns(rows):
-            held = [row["held"] for row in own if (row["size"], row["dtype"]) == (size, dtype)]
-            lost = f"**{len(held) - sum(held)} of {len(held)} lost**"
-            cells[f"{size:,} {dtype}"] = (f"{len(held)} held" if all(held) else lost) if held else None
+            equal = [row["held"] for row in rows_of_name if (row["size"], row["dtype"]) == (size, dtype)]
+            lost = f"**{len(equal) - sum(equal)} of {len(equal)} lost**"
+            cells[f"{size:,} {dtype}"] = (f"{len(equal)} held" if all(equal) else lost) if equal else None
         yield {"name": name, "kind": kind, "cells": cells}
 
 
@@ -150,14 +150,14 @@ def parity_lines(rows: common.Record) -> Iterator[common.Record]:
 
 def ceilings_lines(rows: common.Record) -> Iterator[common.Record]:
     for key, row in rows.items():
-        what, unit = CEILINGS[key]
-        yield {"what": what, "unit": row.get("skipped", unit), **row}
+        meaning, unit = CEILINGS[key]
+        yield {"what": meaning, "unit": row.get("skipped", unit), **row}
 
 
 def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
     """Return the lines of kernels, with shares of the lowest ceiling: for all launches and for the longest launch."""
     ceilings = record["parts"].get("ceilings", {"rows": {}})["rows"]
-    copy, compare = (ceilings.get(what, {}).get("rate") for what in CEILINGS)
+    copy, compare = (ceilings.get(ceiling, {}).get("rate") for ceiling in CEILINGS)
     lines = []
     for row in flat(rows):
         line = {**row, "name": f"`{row['kernel']}`" if "kernel" in row else None}
@@ -165,16 +165,16 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
             line["failed"] = row["skipped"]
         for of, share in ((row, "share"), (row.get("longest", {}), "its_share")):
             if copy and compare and of.get("seconds"):
-                least = {"bytes": of["bytes"] / copy}
+                bounds = {"bytes": of["bytes"] / copy}
                 # the bound by instructions is more exact than the measured rate of another loop
                 if of.get("by_instructions"):
-                    least["instructions"] = of["by_instructions"]
+                    bounds["instructions"] = of["by_instructions"]
                 else:
-                    least["compare"] = of["operations"] / compare
-                line["ceiling"] = max(least, key=least.__getitem__)
-                line[share] = least[line["ceiling"]] / of["seconds"]
+                    bounds["compare"] = of["operations"] / compare
+                line["ceiling"] = max(bounds, key=bounds.__getitem__)
+                line[share] = bounds[line["ceiling"]] / of["seconds"]
                 if of is row:
-                    line["at_least"] = least[line["ceiling"]]
+                    line["at_least"] = bounds[line["ceiling"]]
         lines.append(line)
     return {"kernels_lines": lines}
 
@@ -182,28 +182,28 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
 # --- end to end -------------------------------------------------------------------------------------------------------
 
 
-def settled(found: common.Record) -> float:
-    return found.get("later") or found["first"]
+def settled(row: common.Record) -> float:
+    return row.get("later") or row["first"]
 
 
 def end_to_end_lines(rows: common.Record) -> Iterator[common.Record]:
     for key, row in rows.items():
         if "call" not in row:
             continue
-        found, shape, cpu = row["device"], row["objects"], rows.get(f"{key}, CPU", {})
-        line = {**row, **found, "groups": found.get("groups")}
+        result, shape, cpu = row["device"], row["objects"], rows.get(f"{key}, CPU", {})
+        line = {**row, **result, "groups": result.get("groups")}
         line["title"] = row["ensemble"] + (f" ({shape[0]:,} × {shape[1]})" if shape else "")
-        if "skipped" in found:
-            line["failed"] = found["skipped"]
+        if "skipped" in result:
+            line["failed"] = result["skipped"]
         if cpu:
             line["cpu"] = cpu.get("skipped") or cpu.get("failed") or short(cpu["first"])
             line["cpu_later"] = cpu.get("later")
-        if "heights" in cpu and "heights" in found:
-            line["same"] = cpu["heights"] == found["heights"]
-        if "first" in cpu and "first" in found:
-            line["times"] = settled(cpu) / settled(found)
-        if "comparisons" in found:
-            line["share"] = found["comparisons"] / (found["groups"] ** 2 * shape[1])
+        if "heights" in cpu and "heights" in result:
+            line["same"] = cpu["heights"] == result["heights"]
+        if "first" in cpu and "first" in result:
+            line["times"] = settled(cpu) / settled(result)
+        if "comparisons" in result:
+            line["share"] = result["comparisons"] / (result["groups"] ** 2 * shape[1])
         yield line
 
 

@@ -35,25 +35,25 @@ def ring(n: int, size: int) -> Graph:
 
 
 def planted(sizes: np.ndarray, degree: int, mixing: float, rng: np.random.Generator) -> Graph:
-    own = np.repeat(np.arange(len(sizes)), sizes)
-    n, starts = len(own), np.cumsum(sizes) - sizes
+    communities = np.repeat(np.arange(len(sizes)), sizes)
+    n, starts = len(communities), np.cumsum(sizes) - sizes
     first = np.repeat(np.arange(n, dtype=np.int32), degree // 2)
-    within = starts[own[first]] + rng.integers(sizes[own[first]])
+    within = starts[communities[first]] + rng.integers(sizes[communities[first]])
     second = np.where(rng.random(len(first)) < mixing, rng.integers(n, size=len(first)), within).astype(np.int32)
-    return np.column_stack([first, second]), own
+    return np.column_stack([first, second]), communities
 
 
 def with_outliers(n: int, size: int, n_outliers: int) -> Graph:
-    edges, own = ring(n, size)
+    edges, communities = ring(n, size)
     out = np.repeat(n * size + np.arange(n_outliers), 2)
     ends = (np.arange(2 * n_outliers) - np.arange(2 * n_outliers) // 2) % n * size + out % size
-    return np.vstack([edges, np.column_stack([out, ends])]), np.append(own, n + np.arange(n_outliers))
+    return np.vstack([edges, np.column_stack([out, ends])]), np.append(communities, n + np.arange(n_outliers))
 
 
 def neighbors(n_noise: int, rng: np.random.Generator) -> Graph:
-    X, own = make_blobs(2000, 5, centers=8, cluster_std=0.6, random_state=0)
+    X, communities = make_blobs(2000, 5, centers=8, cluster_std=0.6, random_state=0)
     X = np.vstack([X, rng.uniform(-12, 12, size=(n_noise, 5))])
-    return np.argwhere(kneighbors_graph(X, 15).toarray()), np.append(own, 8 + np.arange(n_noise))
+    return np.argwhere(kneighbors_graph(X, 15).toarray()), np.append(communities, 8 + np.arange(n_noise))
 
 
 def judged(rng: np.random.Generator) -> Iterator[tuple[str, int, int, int, int]]:
@@ -73,15 +73,15 @@ def judged(rng: np.random.Generator) -> Iterator[tuple[str, int, int, int, int]]
         "neighbours in 8 blobs": neighbors(0, rng),
         "neighbours in 8 blobs, 500 of noise": neighbors(500, rng),
     }
-    for name, (edges, own) in graphs.items():
-        known = np.bincount(own)[own] > 1  # outliers and noise have no community
+    for name, (edges, communities) in graphs.items():
+        core = np.bincount(communities)[communities] > 1  # outliers and noise have no community
         everything = ge.generate.leiden_ensemble(as_edges(edges), RESOLUTIONS, 2, keep="all")
-        ari = {m: ge.metrics.ari(own[known], column[known]) for m, column in named(everything).items()}
-        kept = set(ge.generate.leiden_ensemble(as_edges(edges), RESOLUTIONS, 2).names)
-        if len(np.unique(own)) == 1:
+        ari = {m: ge.metrics.ari(communities[core], column[core]) for m, column in named(everything).items()}
+        methods = set(ge.generate.leiden_ensemble(as_edges(edges), RESOLUTIONS, 2).names)
+        if len(np.unique(communities)) == 1:
             ari = dict.fromkeys(ari, 0.0)
-        fine, wrong = ({m for m in ari if ari[m] >= FINE}, {m for m in ari if ari[m] < WRONG})
-        yield name, len(fine), len(fine - kept), len(wrong), len(wrong & kept)
+        fine, failed = ({m for m in ari if ari[m] >= FINE}, {m for m in ari if ari[m] < WRONG})
+        yield name, len(fine), len(fine - methods), len(failed), len(failed & methods)
 
 
 def named(ensemble: ge.Ensemble) -> dict[str, np.ndarray]:
@@ -98,21 +98,23 @@ def measured(step: str) -> Iterator[None]:
 
 
 def costs(n_objects: int, leiden: bool, rng: np.random.Generator) -> None:
-    pairs, own = planted(np.full(n_objects // 100, 100), 20, 0.3, rng)
+    pairs, communities = planted(np.full(n_objects // 100, 100), 20, 0.3, rng)
     labels = []
     for _ in range(20):
-        moved = rng.random(len(own)) < 0.1
-        labels.append(np.where(moved, rng.integers(n_objects // 100, size=len(own)), own).astype(np.int32))
+        moved = rng.random(len(communities)) < 0.1
+        labels.append(
+            np.where(moved, rng.integers(n_objects // 100, size=len(communities)), communities).astype(np.int32)
+        )
     ensemble = ge.Ensemble(labels)
     del labels
-    found: list[Edges] = []
+    edge_lists: list[Edges] = []
     with measured(f"sort {len(pairs):,} edges"):
-        found.append(as_edges(pairs))
+        edge_lists.append(as_edges(pairs))
     with measured("co-association, cut and components"):
-        ge.graph_consensus(found[0], ensemble, final="components")
+        ge.graph_consensus(edge_lists[0], ensemble, final="components")
     if leiden:
         with measured("one Leiden clustering"):
-            ge.generate.leiden_ensemble(found[0], 1.0, 1)
+            ge.generate.leiden_ensemble(edge_lists[0], 1.0, 1)
 
 
 def main() -> None:

@@ -54,8 +54,8 @@ def each(options: argparse.Namespace, task: Callable[..., common.Record], **give
     row = {}
     for version, checkout in common.checkouts(options.before).items():
         # further threads of the stand-in's BLAS would count as the host's
-        alone = {"PYTHONPATH": f"{options.standin.resolve()}:{checkout}", "OPENBLAS_NUM_THREADS": "1"}
-        row[version] = common.in_child(task, environment=alone, **given)
+        environment = {"PYTHONPATH": f"{options.standin.resolve()}:{checkout}", "OPENBLAS_NUM_THREADS": "1"}
+        row[version] = common.in_child(task, environment=environment, **given)
     if "failed" in row["now"]:
         raise RuntimeError(row["now"]["failed"])
     return row
@@ -72,8 +72,8 @@ def cost(work: Work, repeats: int = REPEATS) -> common.Record:
         before, busy, start = gpu_stack.counts(), gpu_stack.busy(), time.process_time()
         work()
         seconds.append(time.process_time() - start - gpu_stack.busy() + busy)
-        found = {name: value - before[name] for name, value in gpu_stack.counts().items()}
-    return {"milliseconds": 1e3 * min(seconds), **found}
+        counts = {name: value - before[name] for name, value in gpu_stack.counts().items()}
+    return {"milliseconds": 1e3 * min(seconds), **counts}
 
 
 # --- single requests --------------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def request(name: str) -> common.Record:
     from gpuens.runtime import kernels
 
     numbers, ids, lists = cp.zeros(64), cp.arange(64), cp.zeros((64, 2), dtype=np.int32)
-    none, zero = cp.zeros(1, dtype=np.int64), np.float64(0)
-    arguments = (ids, none, np.int32(2), zero, zero, ids, numbers, lists, numbers, numbers, ids)
+    empty, zero = cp.zeros(1, dtype=np.int64), np.float64(0)
+    arguments = (ids, empty, np.int32(2), zero, zero, ids, numbers, lists, numbers, numbers, ids)
 
     def launch() -> None:
         kernels.launch("take_first_listed", 1, 1, arguments, device="cuda", WEIGHT="f64")
@@ -101,7 +101,7 @@ def request(name: str) -> common.Record:
         launch()
     work = {
         "a kernel": launch, "a kernel again": launches[0], "a + b": lambda: numbers + numbers,
-        "a[i]": lambda: numbers[ids], "a sort": ids.argsort, "a read of 8 bytes": none.get,
+        "a[i]": lambda: numbers[ids], "a sort": ids.argsort, "a read of 8 bytes": empty.get,
     }[name]  # fmt: skip
     return {"microseconds": 1e3 * cost(lambda: [work() for _ in range(AT_ONCE)])["milliseconds"] / AT_ONCE}
 
@@ -113,11 +113,11 @@ def of_fits(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     for n_clusterings in CLUSTERINGS[: 1 if options.quick else None]:
         for name in ("LWEA", "EAC", "LWGP", "HBGF", "cluster()"):
             n = QUICK_OBJECTS if options.quick else OBJECTS
-            given = {"method": name, "n_objects": n, "n_clusterings": n_clusterings}
-            yield f"{name}, {n} × {n_clusterings}", partial(each, options, fit, **given)
+            arguments = {"method": name, "n_objects": n, "n_clusterings": n_clusterings}
+            yield f"{name}, {n} × {n_clusterings}", partial(each, options, fit, **arguments)
     for name in () if options.quick else ("LWEA", "EAC"):
-        given = {"method": name, "n_objects": MORE_OBJECTS, "n_clusterings": CLUSTERINGS[0], "repeats": 1}
-        yield f"{name}, {MORE_OBJECTS:,} × {CLUSTERINGS[0]}", partial(each, options, fit, **given)
+        arguments = {"method": name, "n_objects": MORE_OBJECTS, "n_clusterings": CLUSTERINGS[0], "repeats": 1}
+        yield f"{name}, {MORE_OBJECTS:,} × {CLUSTERINGS[0]}", partial(each, options, fit, **arguments)
 
 
 def fit(method: str, n_objects: int, n_clusterings: int, repeats: int = REPEATS) -> common.Record:
@@ -136,9 +136,9 @@ def fit(method: str, n_objects: int, n_clusterings: int, repeats: int = REPEATS)
 
 def of_stages(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     for n_clusterings in CLUSTERINGS[: 1 if options.quick else None]:
-        given = {"n_objects": QUICK_OBJECTS if options.quick else ROWS_OF, "n_clusterings": n_clusterings}
+        arguments = {"n_objects": QUICK_OBJECTS if options.quick else ROWS_OF, "n_clusterings": n_clusterings}
         for name in STAGES:
-            yield f"{name}, × {n_clusterings}", partial(each, options, stage, name=name, **given)
+            yield f"{name}, × {n_clusterings}", partial(each, options, stage, name=name, **arguments)
 
 
 def stage(name: str, n_objects: int, n_clusterings: int) -> common.Record:
@@ -168,13 +168,13 @@ def merges(rows: Any, on_host: Any) -> Work:
     from gpuens.partition.linkage.rounds import Heights, State, find_heights
 
     tree = tree_of(on_host)
-    n, made = tree.n_leaves, slice(tree.n_leaves - 1)
+    n, merged = tree.n_leaves, slice(tree.n_leaves - 1)
     state, heights = State.of_rows(cp.arange(n), "cuda"), Heights.of_rows(n, "cuda")
-    for part, given in ((state.kept, tree.kept), (state.absorbed, tree.absorbed), (state.merged_at, tree.similarities)):
-        part[made] = cp.asarray(given)
+    for part, array in ((state.kept, tree.kept), (state.absorbed, tree.absorbed), (state.merged_at, tree.similarities)):
+        part[merged] = cp.asarray(array)
     find_heights(state, *(cp.asarray([n - 1]) for _ in range(2)), heights, n, device="cuda")
-    found = state.kept, state.absorbed, heights.of_merge, heights.wait_of_merge
-    return lambda: type(tree).from_heights(*(part[made] for part in found), n)
+    arrays = state.kept, state.absorbed, heights.of_merge, heights.wait_of_merge
+    return lambda: type(tree).from_heights(*(part[merged] for part in arrays), n)
 
 
 def cut(rows: Any, on_host: Any) -> Work:

@@ -55,9 +55,9 @@ def of_sets(part: str, options: argparse.Namespace, rows: common.Record) -> Iter
     data, n_seeds = options.data or os.environ.get("GPUENS_DATA"), 2 if options.quick else SEEDS
     for name in BUNDLED if options.quick else SETS:
         for factor in FACTORS:
-            given = {"name": name, "factor": factor, "starts": STARTS[part], "seed": options.seed}
-            given |= {"n_seeds": n_seeds, "data": data}
-            yield f"{name}, {factor} k", partial(common.in_child, of_set, environment=THREADS, **given)
+            arguments = {"name": name, "factor": factor, "starts": STARTS[part], "seed": options.seed}
+            arguments |= {"n_seeds": n_seeds, "data": data}
+            yield f"{name}, {factor} k", partial(common.in_child, of_set, environment=THREADS, **arguments)
 
 
 def of_set(name: str, factor: int, starts: int, seed: int, n_seeds: int, data: str | None) -> common.Record:
@@ -66,31 +66,31 @@ def of_set(name: str, factor: int, starts: int, seed: int, n_seeds: int, data: s
 
     import gpuens as ge
 
-    found = ge.datasets.load(name, data=data)
-    X = np.ascontiguousarray(found.X, dtype=np.float32)
+    data_set = ge.datasets.load(name, data=data)
+    X = np.ascontiguousarray(data_set.X, dtype=np.float32)
     if len(X) > MOST_OBJECTS:
         X = X[np.sort(np.random.default_rng(0).choice(len(X), MOST_OBJECTS, replace=False))]
-    k = factor * len(np.unique(found.y))
+    k = factor * len(np.unique(data_set.y))
 
     def ours(X: np.ndarray, n_seeds: int) -> list[np.ndarray]:
-        made = ge.generate.kmeans_ensemble(
+        ensemble = ge.generate.kmeans_ensemble(
             X, n_seeds, k, n_init=starts, max_iter=MAX_ITER, random_state=seed, progress=False
         )
-        return list(made.codes.T)
+        return list(ensemble.codes.T)
 
     def theirs(X: np.ndarray, n_seeds: int) -> list[np.ndarray]:
-        made = (KMeans(k, n_init=starts, max_iter=MAX_ITER, random_state=seed + i) for i in range(n_seeds))
-        return [one.fit_predict(X) for one in made]
+        estimators = (KMeans(k, n_init=starts, max_iter=MAX_ITER, random_state=seed + i) for i in range(n_seeds))
+        return [estimator.fit_predict(X) for estimator in estimators]
 
     row: common.Record = {"n": len(X), "d": X.shape[1], "k": k, "inertia": {}, "seconds": {}}
     makers: dict[str, Callable[..., list[np.ndarray]]] = {"gpuens": ours, "scikit-learn": theirs}
-    for who, make in makers.items():
+    for library, make in makers.items():
         make(X, 1)
         start = time.process_time()
         labels = make(X, n_seeds)
-        row["seconds"][who] = (time.process_time() - start) / n_seeds
-        row["inertia"][who] = [inertia(X, column) for column in labels]
-    means = {who: float(np.mean(values)) for who, values in row["inertia"].items()}
+        row["seconds"][library] = (time.process_time() - start) / n_seeds
+        row["inertia"][library] = [inertia(X, column) for column in labels]
+    means = {library: float(np.mean(values)) for library, values in row["inertia"].items()}
     return row | {"ratio": means["gpuens"] / means["scikit-learn"]}
 
 
@@ -110,7 +110,7 @@ def inertia(X: np.ndarray, labels: np.ndarray) -> float:
 
 def every_part(rows: common.Record) -> Iterator[report.Found]:
     ratios = np.array([row["ratio"] for row in rows.values()])
-    seconds = [sum(row["seconds"][who] for row in rows.values()) for who in ("gpuens", "scikit-learn")]
+    seconds = [sum(row["seconds"][library] for row in rows.values()) for library in ("gpuens", "scikit-learn")]
     yield "inertia", {
         "mean": float(ratios.mean()), "worst": float(ratios.max()), "within": int((ratios <= GOAL).sum()),
         "of": len(ratios), "share": seconds[0] / seconds[1],

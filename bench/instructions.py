@@ -157,17 +157,17 @@ def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
     macros = ("CODE", "u8"), ("WEIGHT", weight), ("PLANES", "16")
     loops = loops_of(compiled(text, macros, architecture).code.get("nearest_rows", []))
-    reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
-    found, bits = {}, []
+    reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(op.opcode) for op in loop)]
+    loop_of_step, bits = {}, []
     for loop in reading:
-        compares_four = any(one.opcode.startswith("IDP") for one in loop)
+        compares_four = any(op.opcode.startswith("IDP") for op in loop)
         if loop is reading[0]:  # the bits of 32 tiles, or a byte of each tile
-            found["tiles"] = loop, 32 * loads(loop, "LDG.E") + loads(loop, "LDG.E.U8")
-        elif "rows" not in found and (compares_four or reads(loop) == {"LDG.E.U8"}):  # two words, or a label
-            found["rows"] = loop, 8 * loads(loop, "LDG.E.64") if compares_four else loads(loop, "LDG.E.U8")
+            loop_of_step["tiles"] = loop, 32 * loads(loop, "LDG.E") + loads(loop, "LDG.E.U8")
+        elif "rows" not in loop_of_step and (compares_four or reads(loop) == {"LDG.E.U8"}):  # two words, or a label
+            loop_of_step["rows"] = loop, 8 * loads(loop, "LDG.E.64") if compares_four else loads(loop, "LDG.E.U8")
         elif reads(loop) == {"LDG.E.64"} and not compares_four:  # a bit of 64 rows
             bits += [outer for outer in loops if contains(outer, loop) and outer != loop]
-    counts = {name: per_operation(loop, LANES * n) for name, (loop, n) in found.items() if n}
+    counts = {name: per_operation(loop, LANES * n) for name, (loop, n) in loop_of_step.items() if n}
     if bits:  # the shorter loop is for fewer than 64 clusterings; seven bits for up to 127 clusters
         counts["bits"] = per_operation(min(bits, key=len), 64 * LANES, loops, 7)
     return counts
@@ -187,16 +187,16 @@ def compiled(text: str, macros: Macros, architecture: str) -> Compiled:
         return Compiled({}, {})
     options = (*kernels.options(dict(macros)), *kernels.APPENDED)
     program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
-    uses, wrong = check.read_log(program.log, bool(program.cubin))
+    uses, faults = check.read_log(program.log, bool(program.cubin))
     if not uses:
-        raise RuntimeError(wrong)
+        raise RuntimeError(faults)
     return Compiled(nvrtc.instructions([program.cubin], architecture)[0], {use.kernel: use for use in uses})
 
 
 def first_variant(text: str) -> Macros:
     """Return the first type of each macro of a file of kernels; labels are bytes."""
-    found = re.search(r"^// variants: (.*)$", text, flags=re.MULTILINE)
-    return tuple(re.findall(r"(\w+) = (\w+)", found[1])) if found else ()
+    variants = re.search(r"^// variants: (.*)$", text, flags=re.MULTILINE)
+    return tuple(re.findall(r"(\w+) = (\w+)", variants[1])) if variants else ()
 
 
 def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
@@ -205,57 +205,57 @@ def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job
         yield kernel, partial(of_kernel, kernel, text, architectures(options))
 
 
-def of_kernel(kernel: str, text: str, wanted: tuple[str, ...]) -> common.Record:
+def of_kernel(kernel: str, text: str, targets: tuple[str, ...]) -> common.Record:
     """Return the warp instructions of 1,024 operations on each architecture."""
     return {
         architecture: of_operation(compiled(text, first_variant(text), architecture).code[kernel], OPERATIONS[kernel])
-        for architecture in wanted
+        for architecture in targets
     }
 
 
 def of_operation(code: "Loop", operation: Operation) -> common.Record:
     """Return the warp instructions of 1,024 operations and the bytes of one; nothing if no loop has the instruction."""
-    loops, wanted, times = loops_of(code), operation.instruction, operation.times
+    loops, instruction, times = loops_of(code), operation.instruction, operation.times
     if operation.of_warp:
-        alike = [loop for loop in loops if loads(loop, wanted) == times]
-        each = [per_operation(loop, operation.of_warp, loops, operation.turns) for loop in sorted(alike, key=len)[:1]]
+        alike = [loop for loop in loops if loads(loop, instruction) == times]
+        costs = [per_operation(loop, operation.of_warp, loops, operation.turns) for loop in sorted(alike, key=len)[:1]]
     else:
-        alike = [loop for loop in innermost(loops) if loads(loop, wanted)]
-        each = [per_operation(loop, LANES * loads(loop, wanted) / times) for loop in alike]
-    return min(each, key=lambda counts: counts["all"], default={})
+        alike = [loop for loop in innermost(loops) if loads(loop, instruction)]
+        costs = [per_operation(loop, LANES * loads(loop, instruction) / times) for loop in alike]
+    return min(costs, key=lambda counts: counts["all"], default={})
 
 
 def of_changes(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     """Yield a job for each kernel of the files that differ, now or before."""
     named = git("diff", "--name-only", options.before, "--", "kernels/").split()
-    wanted = CHANGES[1:2] if options.quick else CHANGES
+    targets = CHANGES[1:2] if options.quick else CHANGES
     for stem in sorted({Path(name).stem for name in named if re.fullmatch(r"kernels/\w+\.cu", name)}):
         texts = {"before": source(stem, options.before), "now": source(stem, None)}
         for kernel in dict.fromkeys(name for text in texts.values() for name in re.findall(KERNEL, text)):
-            yield kernel, partial(of_change, kernel, texts, wanted)
+            yield kernel, partial(of_change, kernel, texts, targets)
 
 
 KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\('
 
 
-def of_change(kernel: str, texts: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
+def of_change(kernel: str, texts: dict[str, str], targets: tuple[str, ...]) -> common.Record:
     """Return the resources and instructions of a kernel on each architecture, before and now; {} where missing."""
     return {
-        architecture: {when: used(kernel, text, architecture) for when, text in texts.items()}
-        for architecture in wanted
+        architecture: {state: used(kernel, text, architecture) for state, text in texts.items()}
+        for architecture in targets
     }
 
 
 def used(kernel: str, text: str, architecture: str) -> common.Record:
-    found = compiled(text, first_variant(text), architecture)
-    if kernel not in found.code:
+    program = compiled(text, first_variant(text), architecture)
+    if kernel not in program.code:
         return {}
     if kernel == "nearest_rows":
         operation = counted(text, architecture, WEIGHTS["ones"]).get("rows", {})
     else:
-        known = [operations[kernel] for operations in (OPERATIONS, STEPS, EARLIER) if kernel in operations]
-        operation = next(filter(None, (of_operation(found.code[kernel], one) for one in known)), {})
-    return {"length": len(found.code[kernel]), "operation": operation} | found.uses[kernel]._asdict()
+        candidates = [operations[kernel] for operations in (OPERATIONS, STEPS, EARLIER) if kernel in operations]
+        operation = next(filter(None, (of_operation(program.code[kernel], candidate) for candidate in candidates)), {})
+    return {"length": len(program.code[kernel]), "operation": operation} | program.uses[kernel]._asdict()
 
 
 PARTS = {
@@ -271,28 +271,28 @@ APART = re.compile(r"ST|VOTE|SHFL|D(ADD|MUL|FMA|SETP)")  # memory writes, lanes 
 
 def loops_of(code: Loop) -> list[Loop]:
     """Return the instructions of each loop, from the target of a branch backwards to the branch."""
-    targets = ((re.search(r"BRA.*?(0x[0-9a-f]+)", one.text), one.address) for one in code)
+    targets = ((re.search(r"BRA.*?(0x[0-9a-f]+)", op.text), op.address) for op in code)
     ends = [(int(target[1], 16), stop) for target, stop in targets if target]
-    found = [[one for one in code if start <= one.address <= stop] for start, stop in ends if start < stop]
+    loops = [[op for op in code if start <= op.address <= stop] for start, stop in ends if start < stop]
     # code at the end collects the lanes of a warp, and jumps back to where these are needed
-    return [loop for loop in found if not any(one.opcode == "WARPSYNC.COLLECTIVE" for one in loop)]
+    return [loop for loop in loops if not any(op.opcode == "WARPSYNC.COLLECTIVE" for op in loop)]
 
 
-def contains(loop: Loop, other: Loop) -> bool:
-    return loop[0].address <= other[0].address and other[-1].address <= loop[-1].address
+def contains(loop: Loop, inner: Loop) -> bool:
+    return loop[0].address <= inner[0].address and inner[-1].address <= loop[-1].address
 
 
 def innermost(loops: list[Loop]) -> list[Loop]:
-    return [loop for loop in loops if not any(contains(loop, other) for other in loops if other != loop)]
+    return [loop for loop in loops if not any(contains(loop, inner) for inner in loops if inner != loop)]
 
 
 def reads(loop: Loop) -> set[str]:
     """Return the instructions of a loop that read global memory."""
-    return {kind(one.opcode) for one in loop if one.opcode.startswith("LDG")}
+    return {kind(op.opcode) for op in loop if op.opcode.startswith("LDG")}
 
 
-def loads(loop: Loop, wanted: str) -> int:
-    return sum(kind(one.opcode) == wanted for one in loop)
+def loads(loop: Loop, opcode: str) -> int:
+    return sum(kind(op.opcode) == opcode for op in loop)
 
 
 def kind(opcode: str) -> str:
@@ -323,11 +323,11 @@ def per_operation(loop: Loop, done: float, loops: Iterable[Loop] = (), turns: in
 
     A warp makes ``done`` operations in a turn of the loop; ``loops`` inside this loop make ``turns`` turns.
     """
-    inside = {one.address for other in loops if other != loop and contains(loop, other) for one in other}
+    inside = {op.address for inner in loops if inner != loop and contains(loop, inner) for op in inner}
     counts: Counter = Counter()
-    for one in loop:
-        n = turns if one.address in inside else 1
-        counts.update({unit(one.opcode): n, "all": n, "moved": n * moved(one.opcode)})
+    for op in loop:
+        n = turns if op.address in inside else 1
+        counts.update({unit(op.opcode): n, "all": n, "moved": n * moved(op.opcode)})
     # lanes without an operation move nothing
     return {name: n / max(1, done / LANES) if name == "moved" else 1024 * n / done for name, n in counts.items()}
 
@@ -365,11 +365,11 @@ def changes_values(rows: common.Record, record: common.Record) -> common.Record:
 
 def bounds_of_change(key: str, **row: common.Record) -> common.Record:
     """Return the bounds of an operation before and now, on the first GPU, and the change in words."""
-    gpu, found = GPUS["H100 SXM"], {"key": key, "words": SPEC["replaced"].get(key)}
-    for when, use in row.get(gpu.architecture, {}).items():
+    gpu, line = GPUS["H100 SXM"], {"key": key, "words": SPEC["replaced"].get(key)}
+    for state, use in row.get(gpu.architecture, {}).items():
         if counts := use.get("operation"):
-            found[when] = {"bound": bound(gpu, counts), "by": binds(gpu, counts)}
-    return found
+            line[state] = {"bound": bound(gpu, counts), "by": binds(gpu, counts)}
+    return line
 
 
 SPEC = report.Page("instructions", report).spec

@@ -65,9 +65,9 @@ def warn_of_load() -> None:
     """Warn before the first measurement if other processes are at work."""
     before = Watch()
     time.sleep(1.0)
-    others = before.others()
-    if others is not None and others > OTHERS:
-        parts.say(f"    WARNING: other work takes {others:.1f} processors: seconds will be too long, and shares may be")
+    busy = before.others()
+    if busy is not None and busy > OTHERS:
+        parts.say(f"    WARNING: other work takes {busy:.1f} processors: seconds will be too long, and shares may be")
 
 
 def of_machine(rates: dict[str, float], options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
@@ -101,8 +101,8 @@ class Watch:
         now, seconds = busy(), time.perf_counter() - self.seconds
         if self.busy is None or now is None or seconds < SHORTEST:
             return None
-        own = sum(os.times()[:4]) - self.own
-        return max(0.0, now - self.busy - own) / seconds
+        own_seconds = sum(os.times()[:4]) - self.own
+        return max(0.0, now - self.busy - own_seconds) / seconds
 
 
 def busy() -> float | None:
@@ -117,15 +117,15 @@ def busy() -> float | None:
 def watched(task: Callable[..., common.Record], *given: Any) -> common.Record:
     """Run a task; return its result, and the load by other processes during the task."""
     watch = Watch()
-    found = task(*given)
-    return found | {"others": watch.others(), "load": common.load()}
+    result = task(*given)
+    return result | {"others": watch.others(), "load": common.load()}
 
 
 def measure(name: str, rates: dict[str, float], quick: bool, seed: int) -> common.Record:
     row = common.forked(watched, grown, name, quick, seed, limit=120)
     if "failed" in row:
         return row
-    needed = {what: amount / rates[what] for what, amount in row["needed"].items()}
+    needed = {resource: amount / rates[resource] for resource, amount in row["needed"].items()}
     ceiling = max(needed, key=needed.__getitem__)
     cpu = row["points"][-1]["cpu"]
     return row | {"least": needed[ceiling], "ceiling": ceiling, "share": needed[ceiling] / cpu}
@@ -142,13 +142,13 @@ def grown(name: str, quick: bool, seed: int) -> common.Record:
     use(1)
     for g, m in sizes_of(case):
         call = case.of(Labels(case, g, m, seed))
-        found, seconds, cpu = best(call, quick)
+        result, seconds, cpu = best(call, quick)
         points.append({"G": g, "M": m, "seconds": seconds, "cpu": cpu})
     use(all_of_them)
     _, seconds, cpu = best(call, quick)
     together = {"threads": all_of_them, "seconds": seconds, "cpu": cpu}
     return {
-        "points": points, "needed": call.need(found), "together": together,
+        "points": points, "needed": call.need(result), "together": together,
         "power_G": power(points, "G") if case.by_rows else None,
         "power_M": power(points, "M") if case.by_clusterings else None,
     }  # fmt: skip
@@ -163,12 +163,12 @@ def use(threads: int) -> None:
 
 def sizes_of(case: Case) -> list[tuple[int, int]]:
     """Return sizes (G, M): first sizes with fewer rows, then with fewer clusterings, and last the largest size."""
-    largest, found = (case.n_rows, case.n_clusterings), []
+    largest, sizes = (case.n_rows, case.n_clusterings), []
     if case.by_rows:
-        found += [(case.n_rows // by, case.n_clusterings) for by in SHRUNK[:-1]]
+        sizes += [(case.n_rows // factor, case.n_clusterings) for factor in SHRUNK[:-1]]
     if case.by_clusterings:
-        found += [(case.n_rows, case.n_clusterings // by) for by in SHRUNK[:-1]]
-    return [*found, largest]
+        sizes += [(case.n_rows, case.n_clusterings // factor) for factor in SHRUNK[:-1]]
+    return [*sizes, largest]
 
 
 def best(call: Call, quick: bool) -> tuple[Any, float, float]:
@@ -177,22 +177,22 @@ def best(call: Call, quick: bool) -> tuple[Any, float, float]:
     seconds: list[float] = []
     cpu: list[float] = []
     while len(cpu) < CALLS or (not quick and sum(cpu) < SECONDS and len(cpu) < 1000):
-        found, *taken = timed(call.do, call.fresh())
-        seconds.append(taken[0])
-        cpu.append(taken[1])
-    return found, min(seconds), max(min(cpu), 1e-9)
+        result, *times = timed(call.do, call.fresh())
+        seconds.append(times[0])
+        cpu.append(times[1])
+    return result, min(seconds), max(min(cpu), 1e-9)
 
 
-def timed(do: Callable[..., Any], given: Iterable[Any]) -> tuple[Any, float, float]:
+def timed(do: Callable[..., Any], arguments: Iterable[Any]) -> tuple[Any, float, float]:
     start, start_cpu = time.perf_counter(), time.process_time()
-    found = do(*given)
-    return found, time.perf_counter() - start, time.process_time() - start_cpu
+    result = do(*arguments)
+    return result, time.perf_counter() - start, time.process_time() - start_cpu
 
 
 def power(points: list[common.Record], of: str) -> float:
     """Return the power of a size with which CPU seconds grow, while the other size has its largest value."""
-    last, other = points[-1], "M" if of == "G" else "G"
-    along = [(math.log(one[of]), math.log(one["cpu"])) for one in points if one[other] == last[other]]
+    last, other_size = points[-1], "M" if of == "G" else "G"
+    along = [(math.log(point[of]), math.log(point["cpu"])) for point in points if point[other_size] == last[other_size]]
     return float(np.polyfit(*zip(*along, strict=True), 1)[0])
 
 
@@ -200,18 +200,18 @@ def power(points: list[common.Record], of: str) -> float:
 
 
 def said(row: common.Record) -> str:
-    others = "" if (row["others"] or 0) <= OTHERS else f"; other work took {row['others']:.1f} processors"
+    load = "" if (row["others"] or 0) <= OTHERS else f"; other work took {row['others']:.1f} processors"
     if "rate" in row:
-        return f"{row['rate']:.3g} a second{others}"
-    return f"{row['share']:.0%} of {row['ceiling']}, {1e3 * row['points'][-1]['cpu']:.1f} ms of CPU{others}"
+        return f"{row['rate']:.3g} a second{load}"
+    return f"{row['share']:.0%} of {row['ceiling']}, {1e3 * row['points'][-1]['cpu']:.1f} ms of CPU{load}"
 
 
 def page_values(record: common.Record) -> common.Record:
     rows = {name: row for part in record["parts"].values() for name, row in report.scored(part).items()}
-    others = {name: row["others"] for name, row in rows.items() if row["others"] is not None}
-    if not others:
+    load_of = {name: row["others"] for name, row in rows.items() if row["others"] is not None}
+    if not load_of:
         return {"said_of_load": "Nobody knows what else the machine did."}
-    mean, disturbed = float(np.mean(list(others.values()))), [name for name in others if others[name] > OTHERS]
+    mean, disturbed = float(np.mean(list(load_of.values()))), [name for name in load_of if load_of[name] > OTHERS]
     words = f"Other work took {mean:.2f} processors on average while this was measured: "
     words += "acceptable." if mean <= OTHERS else "**the machine was loaded, do not keep these figures.**"
     if disturbed:
@@ -221,24 +221,24 @@ def page_values(record: common.Record) -> common.Record:
 
 def ceilings_lines(rows: common.Record) -> Iterator[common.Record]:
     for name, row in rows.items():
-        unit, what = ceilings.SAID[name]
+        unit, meaning = ceilings.SAID[name]
         ways = " and ".join(f"{way / 1e9:.3g}" for way in row["ways"])
-        yield {"key": name, "what": what, "unit": unit, "giga": ways, "others": row["others"]}
+        yield {"key": name, "what": meaning, "unit": unit, "giga": ways, "others": row["others"]}
 
 
 def primitives(rows: common.Record) -> Iterator[report.Found]:
-    far = [f"{name} ({row['share']:.0%})" for name, row in rows.items() if row["share"] < FAR]
-    yield "far", {"far": far, "share": FAR, "near": len(rows) - len(far), "n": len(rows)}
+    far_from_limit = [f"{name} ({row['share']:.0%})" for name, row in rows.items() if row["share"] < FAR]
+    yield "far", {"far": far_from_limit, "share": FAR, "near": len(rows) - len(far_from_limit), "n": len(rows)}
 
 
 def primitives_lines(rows: common.Record) -> Iterator[common.Record]:
     for name, row in rows.items():
         last = row["points"][-1]
-        alone, together = (
-            {what: 1e3 * found[what] for what in ("cpu", "seconds")} for found in (last, row["together"])
+        single, together = (
+            {clock: 1e3 * times[clock] for clock in ("cpu", "seconds")} for times in (last, row["together"])
         )
         yield {
-            "key": name, **row, "size": f"{last['G']:,} × {last['M']}", "alone": alone, "together": together,
+            "key": name, **row, "size": f"{last['G']:,} × {last['M']}", "alone": single, "together": together,
             "at_least": 1e3 * row["least"], "threads": row["together"]["threads"],
         }  # fmt: skip
 

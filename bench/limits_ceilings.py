@@ -79,12 +79,12 @@ def rate(name: str, quick: bool) -> common.Record:
 def best(call: Callable[[], Any], quick: bool, *, wall: bool = False) -> float:
     """Return the fewest CPU seconds (or seconds) of several calls, after a call that fills caches."""
     call()
-    clock, taken = time.perf_counter if wall else time.process_time, []
-    while len(taken) < CALLS or (not quick and sum(taken) < SECONDS):
+    clock, times = time.perf_counter if wall else time.process_time, []
+    while len(times) < CALLS or (not quick and sum(times) < SECONDS):
         start = clock()
         call()
-        taken.append(clock() - start)
-    return max(min(taken), 1e-9)
+        times.append(clock() - start)
+    return max(min(times), 1e-9)
 
 
 def zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
@@ -97,9 +97,9 @@ def zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
 
 def aligned(values: np.ndarray) -> np.ndarray:
     """Copy an array (n, lanes), so that rows as long as cache lines begin where cache lines begin; return the copy."""
-    found = zeros(*values.shape, values.dtype)
-    found[:] = values
-    return found
+    copy = zeros(*values.shape, values.dtype)
+    copy[:] = values
+    return copy
 
 
 @functools.cache
@@ -119,8 +119,8 @@ def loop(name: str, *given: Any, returns: Any = None) -> Callable[[], Any]:
     """Return a call of a loop of ceilings.cpp with the addresses of arrays and with whole numbers."""
     run = getattr(loops(), name)
     run.restype = returns
-    arguments = [one.ctypes.data_as(ctypes.c_void_p) if isinstance(one, np.ndarray) else one for one in given]
-    run.argtypes = [ctypes.c_void_p if isinstance(one, np.ndarray) else ctypes.c_int64 for one in given]
+    arguments = [value.ctypes.data_as(ctypes.c_void_p) if isinstance(value, np.ndarray) else value for value in given]
+    run.argtypes = [ctypes.c_void_p if isinstance(value, np.ndarray) else ctypes.c_int64 for value in given]
     return lambda: run(*arguments)
 
 

@@ -91,12 +91,12 @@ class Labels:
 
 def encoded(on: Labels) -> Call:
     columns, names = np.ascontiguousarray(on.labels.T.astype(np.int64)), list(range(on.shape[1]))
-    return Call(lambda: encode_columns(columns, names), lambda found: {"copy": columns.nbytes + found[0].nbytes})
+    return Call(lambda: encode_columns(columns, names), lambda result: {"copy": columns.nbytes + result[0].nbytes})
 
 
 def grouped(on: Labels) -> Call:
-    def need(found: Any) -> Need:
-        moved = on.codes.nbytes + 8 * len(on) + found.rows.codes.nbytes + found.counts.nbytes
+    def need(result: Any) -> Need:
+        moved = on.codes.nbytes + 8 * len(on) + result.rows.codes.nbytes + result.counts.nbytes
         # for each row, a look into a table of the rows found so far
         return {"copy": moved, gather(16 * len(on)): len(on)}
 
@@ -107,14 +107,14 @@ def crossed(on: Labels) -> Call:
     n, m = on.shape
     return Call(
         lambda: contingency.intersections(on.rows.ensemble, layout="dense", device="cpu"),
-        lambda found: {"counters": n * m * (m - 1) / 2},
+        lambda result: {"counters": n * m * (m - 1) / 2},
     )
 
 
 def crossed_by_bits(on: Labels) -> Call:
     k = np.diff(on.offsets).astype(float)
     pairs = (k.sum() ** 2 - (k * k).sum()) / 2
-    return crossed(on)._replace(need=lambda found: {"words": pairs * -(-len(on) // 64)})
+    return crossed(on)._replace(need=lambda result: {"words": pairs * -(-len(on) // 64)})
 
 
 def certainty(on: Labels) -> Call:
@@ -122,7 +122,7 @@ def certainty(on: Labels) -> Call:
     cells = np.count_nonzero(shared) - np.count_nonzero(shared.diagonal())  # the matrix has each pair of clusters twice
     n, m = on.shape
     return Call(
-        lambda: ge.similarity.eci(on.rows), lambda found: {"counters": n * m * (m - 1) / 2, "logarithms": float(cells)}
+        lambda: ge.similarity.eci(on.rows), lambda result: {"counters": n * m * (m - 1) / 2, "logarithms": float(cells)}
     )
 
 
@@ -131,14 +131,14 @@ def gram(on: Labels) -> Call:
     share = on.rng.random(n) + 0.1
     return Call(
         lambda: contingency.clusters.dense_intersections(on.rows, share),
-        lambda found: {"counters": n * m * (m - 1) / 2},
+        lambda result: {"counters": n * m * (m - 1) / 2},
     )
 
 
 def eigenvectors(on: Labels) -> Call:
     shared = contingency.clusters.dense_intersections(on.rows, np.ones(len(on)))
     # the reduction to tridiagonal form costs the most
-    return Call(lambda: leading_eigenvectors(shared, K), lambda found: {"float64 products": 2 / 3 * on.n_clusters**3})
+    return Call(lambda: leading_eigenvectors(shared, K), lambda result: {"float64 products": 2 / 3 * on.n_clusters**3})
 
 
 # --- sums over labels -------------------------------------------------------------------------------------------------
@@ -148,14 +148,14 @@ def distances(on: Labels) -> Call:
     cost, const = on.rng.random((on.n_clusters, K)), on.rng.random(K)
     return Call(
         lambda: nearest_centroids(on.codes, on.offsets, cost, const),
-        lambda found: {"float64 rows": on.codes.size * K},
+        lambda result: {"float64 rows": on.codes.size * K},
     )
 
 
 def looked_up(on: Labels) -> Call:
     table = on.rng.random((on.n_clusters, K))
     return Call(
-        lambda: incidence.row_lookups(on.codes, on.offsets, table), lambda found: {"float64 rows": on.codes.size * K}
+        lambda: incidence.row_lookups(on.codes, on.offsets, table), lambda result: {"float64 rows": on.codes.size * K}
     )
 
 
@@ -163,7 +163,7 @@ def summed_by_rows(on: Labels) -> Call:
     values = on.rng.random(on.n_clusters)
     return Call(
         lambda: incidence.row_sums(on.codes, on.offsets, values),
-        lambda found: {gather(values.nbytes): on.codes.size, "copy": on.codes.nbytes + 8 * len(on)},
+        lambda result: {gather(values.nbytes): on.codes.size, "copy": on.codes.nbytes + 8 * len(on)},
     )
 
 
@@ -171,7 +171,7 @@ def summed_by_clusters(on: Labels) -> Call:
     values = on.rng.random(len(on))
     return Call(
         lambda: incidence.cluster_sums(on.codes, on.offsets, values),
-        lambda found: {"counters": on.codes.size, "copy": on.codes.nbytes},
+        lambda result: {"counters": on.codes.size, "copy": on.codes.nbytes},
     )
 
 
@@ -179,7 +179,7 @@ def labels_counted(on: Labels) -> Call:
     labels, counts = on.rng.integers(K, size=len(on)), np.ones(len(on), dtype=np.int64)
     return Call(
         lambda: incidence.label_histograms(on.codes, on.offsets, counts, labels, K),
-        lambda found: {"counters": on.codes.size, "copy": on.codes.nbytes},
+        lambda result: {"counters": on.codes.size, "copy": on.codes.nbytes},
     )
 
 
@@ -190,7 +190,7 @@ def evidence(on: Labels) -> Call:
     n, m = on.grouped().shape
     return Call(
         lambda: pair_histogram(on.codes, on.offsets, on.rows.counts, False),
-        lambda found: {"labels": n * (n + 1) / 2 * m, "counters": n * (n + 1) / 2},
+        lambda result: {"labels": n * (n + 1) / 2 * m, "counters": n * (n + 1) / 2},
     )
 
 
@@ -198,14 +198,16 @@ def tile(on: Labels) -> Call:
     n, weights = min(1024, len(on)), on.rng.random(on.n_clusters)
     return Call(
         lambda: coassociation_tile(on.codes[:n], on.codes, on.offsets, weights),
-        lambda found: {"float64 labels": n * on.codes.size, "copy": found.nbytes},
+        lambda result: {"float64 labels": n * on.codes.size, "copy": result.nbytes},
     )
 
 
 def overlapping(on: Labels) -> Call:
     bits = on.rng.integers(2**63, size=(len(on), -(-len(on) // 64))).astype(np.uint64)
     runs = np.array([0, bits.shape[1]])
-    return Call(lambda: overlaps(bits, bits, runs), lambda found: {"words": len(on) * bits.size, "copy": found.nbytes})
+    return Call(
+        lambda: overlaps(bits, bits, runs), lambda result: {"words": len(on) * bits.size, "copy": result.nbytes}
+    )
 
 
 def measured_nodes(on: Labels) -> Call:
@@ -214,7 +216,7 @@ def measured_nodes(on: Labels) -> Call:
     inner = slice(len(rows), None)
     members = np.maximum(np.diff(shape.starts), np.minimum((shape.last - shape.first + 1)[inner], DESCENDANTS))
     pairs = float((members * (members - 1) / 2).sum())
-    return Call(lambda: measure_nodes(rows, shape.arrays, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
+    return Call(lambda: measure_nodes(rows, shape.arrays, DESCENDANTS), lambda result: {"labels": pairs * on.shape[1]})
 
 
 # --- linkage ----------------------------------------------------------------------------------------------------------
@@ -290,17 +292,19 @@ def few_linked(on: Labels) -> Call:
 
 def boruvka(on: Labels) -> Call:
     n = len(on)
-    near = (np.arange(n)[:, None] + on.rng.integers(-n // 8, n // 8, size=(n, N_LISTED))) % n
-    near[:, 0] = np.where(near[:, 0] == np.arange(n), (near[:, 0] + 1) % n, near[:, 0])
+    neighbours = (np.arange(n)[:, None] + on.rng.integers(-n // 8, n // 8, size=(n, N_LISTED))) % n
+    neighbours[:, 0] = np.where(neighbours[:, 0] == np.arange(n), (neighbours[:, 0] + 1) % n, neighbours[:, 0])
     similarities = -np.sort(-on.rng.random((n, N_LISTED)), axis=1)
-    lists = Shortlists(near.astype(np.int32), similarities, similarities[:, -1].copy(), np.zeros(n, dtype=np.uint64))
+    lists = Shortlists(
+        neighbours.astype(np.int32), similarities, similarities[:, -1].copy(), np.zeros(n, dtype=np.uint64)
+    )
     component, everything = np.arange(n), np.arange(n)
 
     def step(edges: single.Edges) -> None:
         single.offer_listed(component, lists, everything, edges)
         single.contract(component, edges.tail, edges.head)
 
-    def need(found: None) -> Need:
+    def need(result: None) -> Need:
         # an offer reads 36 bytes of a list and writes 33, an edge is read and its component written
         return {"copy": 120.0 * n, gather(8 * n): 4.0 * n}  # the component offered to, both ends of an edge, its root
 

@@ -104,10 +104,10 @@ def forecast(fits: list[common.Record], n: int) -> float:
     return fits[-1]["cpu"] * (n / fits[-1]["n"]) ** max(1.0, power or 0.0)
 
 
-def exponent(fits: list[common.Record], what: str) -> float | None:
+def exponent(fits: list[common.Record], quantity: str) -> float | None:
     """Return the power of N with which the cost grows, computed from fits whose cost is large enough."""
-    found = [(math.log(one["n"]), math.log(one[what])) for one in fits if one[what] >= TELLING[what]]
-    return float(np.polyfit(*zip(*found, strict=True), 1)[0]) if len(found) > 1 else None
+    points = [(math.log(fit["n"]), math.log(fit[quantity])) for fit in fits if fit[quantity] >= TELLING[quantity]]
+    return float(np.polyfit(*zip(*points, strict=True), 1)[0]) if len(points) > 1 else None
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -122,20 +122,20 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     ensemble = ge.Ensemble(labels)
     estimator = default_estimator(method, None if method == "best-of-k" else N_CLASSES, seed, "cpu")
     features = np.random.default_rng(seed).standard_normal((len(labels), 4)).astype(np.float32)
-    given, few = ({"features": features[:n]} if estimator.parts().needs_features else {} for n in (len(labels), FEW))
+    data, warm_up = ({"features": features[:n]} if estimator.parts().needs_features else {} for n in (len(labels), FEW))
     try:
         with threadpool_limits(1):
             # this fit imports packages
-            clone(estimator).fit(ensemble.take(slice(0, FEW)), **few)
+            clone(estimator).fit(ensemble.take(slice(0, FEW)), **warm_up)
             before = record.resident_memory()
             record.forget_peak_memory()
-            found, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **given))
+            fitted, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **data))
             memory = max(0, common.peak_memory() - before) + children()
             if cpu < AGAIN:
-                seconds, cpu = min((seconds, cpu), common.timed(lambda: estimator.fit(ensemble, **given))[1:])
+                seconds, cpu = min((seconds, cpu), common.timed(lambda: estimator.fit(ensemble, **data))[1:])
     except (ImportError, MemoryError, RuntimeError, ValueError) as error:
         return {"failed": str(error)}
-    rows = len(found.reduction_.counts)
+    rows = len(fitted.reduction_.counts)
     return {"rows": rows, "seconds": seconds, "cpu": cpu, "memory": memory, "load": common.load()}
 
 
@@ -158,21 +158,21 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
 
 def lines(rows: common.Record) -> Iterator[common.Record]:
     for name, row in sorted(rows.items()):
-        by_size = {str(one["n"]): one for one in row["fits"]}
-        powers = {f"power_{what}": exponent(row["fits"], what) for what in TELLING}
+        by_size = {str(fit["n"]): fit for fit in row["fits"]}
+        powers = {f"power_{quantity}": exponent(row["fits"], quantity) for quantity in TELLING}
         yield {"key": name, "at": by_size, "ended": row["ended"], "load": row["load"], **powers}
 
 
 def every_part(rows: common.Record) -> Iterator[report.Found]:
-    most = max(one["n"] for row in rows.values() for one in row["fits"])
+    n_largest = max(fit["n"] for row in rows.values() for fit in row["fits"])
     within, slower, ended = [], [], []
     for name, row in rows.items():
         last = row["fits"][-1] if row["fits"] else {"n": 0}
-        if last["n"] < most:
+        if last["n"] < n_largest:
             ended.append(f"{name} ({last['n']:,})")
         else:
             (within if last["cpu"] <= GOAL else slower).append(f"{name} ({common.seconds(last['cpu'])} s)")
-    yield "reached", {"n": most, "goal": GOAL, "within": within, "slower": slower, "ended": ended}
+    yield "reached", {"n": n_largest, "goal": GOAL, "within": within, "slower": slower, "ended": ended}
 
 
 def plot(record: common.Record, path: Path) -> None:
@@ -184,12 +184,12 @@ def plot(record: common.Record, path: Path) -> None:
     names = sorted({name for rows in shapes.values() for name in rows})
     styles = {name: f"C{i % 10}" + ("o-", "s--", "^:", "d-.")[i // 10 % 4] for i, name in enumerate(names)}
     for column, (name, rows) in enumerate(shapes.items()):
-        for ax, what, scale in zip(axes[:, column], TELLING, (1.0, 1e6), strict=True):
+        for ax, quantity, scale in zip(axes[:, column], TELLING, (1.0, 1e6), strict=True):
             for method, row in rows.items():
-                n, values = [one["n"] for one in row["fits"]], [one[what] / scale for one in row["fits"]]
+                n, values = [fit["n"] for fit in row["fits"]], [fit[quantity] / scale for fit in row["fits"]]
                 ax.plot(n, values, styles[method], ms=4, lw=1)
             ax.set(xscale="log", yscale="log", xlabel="objects", title=f"{name} rows")
-            ax.set_ylabel("CPU seconds" if what == "cpu" else "MB beside the labels")
+            ax.set_ylabel("CPU seconds" if quantity == "cpu" else "MB beside the labels")
             ax.grid(alpha=0.3)
     lines = [axes[0, -1].plot([], [], style, ms=4, lw=1)[0] for style in styles.values()]
     figure.legend(lines, styles, fontsize=7, loc="outside right center")

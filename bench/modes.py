@@ -69,8 +69,8 @@ def simulated(case: Case, repetitions: int) -> common.Record:
         modes = ge.modes(labels)
         numbers.append(len(modes.modes))
         agreement.append(ge.metrics.ari(mode_of, modes.of_clustering))
-    right, more = np.equal(numbers, n_modes).mean(), np.greater(numbers, n_modes).mean()
-    return {"right": float(right), "more": float(more), "ari": float(np.mean(agreement))}
+    right, too_many = np.equal(numbers, n_modes).mean(), np.greater(numbers, n_modes).mean()
+    return {"right": float(right), "more": float(too_many), "ari": float(np.mean(agreement))}
 
 
 def drawn(
@@ -93,8 +93,8 @@ def drawn(
 
 
 def noisy(partition: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    labels, wrong = partition.copy(), rng.random(len(partition)) < share
-    labels[wrong] = rng.integers(0, K, wrong.sum())
+    labels, is_noise = partition.copy(), rng.random(len(partition)) < share
+    labels[is_noise] = rng.integers(0, K, is_noise.sum())
     return rng.permutation(K)[labels]
 
 
@@ -117,8 +117,8 @@ def lines(rows: common.Record) -> Iterator[common.Record]:
 
 
 def every_part(rows: common.Record) -> Iterator[report.Found]:
-    one = [row["more"] for key, row in rows.items() if key.startswith("1;")]
-    yield "more", {"most": max(row["more"] for row in rows.values()), "of_one": max(one, default=None)}
+    shares = [row["more"] for key, row in rows.items() if key.startswith("1;")]
+    yield "more", {"most": max(row["more"] for row in rows.values()), "of_one": max(shares, default=None)}
 
 
 if __name__ == "__main__":

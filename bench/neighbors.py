@@ -99,11 +99,11 @@ def published(name: str, data: str | Path) -> Scene:
     """Return a published set."""
     import gpuens as ge
 
-    with np.load(Path(data) / "spatial" / f"{name}.npz") as found:
-        labels, truth = found["labels"], found["truth"]
-        if "edges" in found:
-            return Scene(labels, truth, ge.Graph.of(found["edges"], len(labels)))
-        return Scene(labels, truth, ge.Graph.neighbors(found["coordinates"]))
+    with np.load(Path(data) / "spatial" / f"{name}.npz") as arrays:
+        labels, truth = arrays["labels"], arrays["truth"]
+        if "edges" in arrays:
+            return Scene(labels, truth, ge.Graph.of(arrays["edges"], len(labels)))
+        return Scene(labels, truth, ge.Graph.neighbors(arrays["coordinates"]))
 
 
 def patches_of(places: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -127,14 +127,14 @@ def members_of(
     of_pixels, of_patches = ERRORS[errors]
     columns = []
     for _ in range(n_members):
-        joined, other, split = rng.permutation(k)[:3]
-        column = np.where(truth == joined, other, truth)
+        joined, neighbour, split = rng.permutation(k)[:3]
+        column = np.where(truth == joined, neighbour, truth)
         sides = (places - places.mean(0)) @ rng.standard_normal(2) > 0.0
         column[(truth == split) & sides] = k
         if of_patches:
             patch = patches_of(places, 2 * N_PATCHES, rng)
-            wrong = np.where(rng.random(2 * N_PATCHES) < of_patches, rng.integers(0, k + 1, 2 * N_PATCHES), -1)[patch]
-            column = np.where(wrong < 0, column, wrong)
+            noise = np.where(rng.random(2 * N_PATCHES) < of_patches, rng.integers(0, k + 1, 2 * N_PATCHES), -1)[patch]
+            column = np.where(noise < 0, column, noise)
         strays = rng.random(n) < of_pixels
         columns.append(np.where(strays, rng.integers(0, k + 1, n), column).astype(np.uint8))
     return np.column_stack(columns)
@@ -251,10 +251,10 @@ def scores(scene: Scene, wanted: Any = DESIGNS, n_seeds: int = N_SEEDS) -> commo
         "objects": len(scene.truth), "k": k, "best": max(members), "mean": float(np.mean(members)), "designs": {}
     }  # fmt: skip
     for name in wanted:
-        found = [DESIGNS[name](scene, k, seed) for seed in range(n_seeds)]
+        results = [DESIGNS[name](scene, k, seed) for seed in range(n_seeds)]
         row["designs"][name] = {
-            "ari": [ge.metrics.ari(scene.truth, labels) for labels in found if labels is not None],
-            "k": [len(np.unique(labels)) for labels in found if labels is not None],
+            "ari": [ge.metrics.ari(scene.truth, labels) for labels in results if labels is not None],
+            "k": [len(np.unique(labels)) for labels in results if labels is not None],
         }
     return row
 
@@ -298,10 +298,10 @@ def of_cost(n: int, name: str, seed: int) -> common.Record:
     row = {"objects": len(truth), "edges": graph.n_edges, "of_graph": time.perf_counter() - start}
     scene = Scene(labels, truth, graph)
     del places, number, pairs, edges
-    found, seconds, cpu = common.timed(lambda: TIMED[name](scene, N_CLASSES, seed))
+    partition, seconds, cpu = common.timed(lambda: TIMED[name](scene, N_CLASSES, seed))
     return row | {
         "seconds": seconds, "cpu": cpu, "peak": common.peak_memory(), "load": common.load(),
-        "ari": ge.metrics.ari(truth, found),
+        "ari": ge.metrics.ari(truth, partition),
     }  # fmt: skip
 
 
@@ -313,21 +313,21 @@ def mean_of(rows: common.Record, design: str) -> float:
 
 
 def real(rows: common.Record) -> Iterator[report.Found]:
-    for what in ("tissues", "cora"):
-        of = {name: row for name, row in rows.items() if (name == "cora") == (what == "cora")}
+    for data_set in ("tissues", "cora"):
+        of = {name: row for name, row in rows.items() if (name == "cora") == (data_set == "cora")}
         if of:
-            yield what, {**against_goal(of, what), "best": float(np.mean([row["best"] for row in of.values()]))}
+            yield data_set, {**against_goal(of, data_set), "best": float(np.mean([row["best"] for row in of.values()]))}
 
 
 def maps(rows: common.Record) -> Iterator[report.Found]:
     yield "maps", against_goal(rows, "maps")
 
 
-def against_goal(rows: common.Record, what: str) -> common.Record:
+def against_goal(rows: common.Record, data_set: str) -> common.Record:
     """Return the mean ARI of domains, whether it reaches the goal, and those of the ways that it has to surpass."""
     value = mean_of(rows, "Spatial")
     rivals = {"without": mean_of(rows, "LWGP"), "after": mean_of(rows, "majority")}
-    return {"value": value, "goal": GOALS[what], "ok": value >= GOALS[what], **rivals}
+    return {"value": value, "goal": GOALS[data_set], "ok": value >= GOALS[data_set], **rivals}
 
 
 def stripes(rows: common.Record) -> Iterator[report.Found]:

@@ -79,11 +79,11 @@ def run(
 
 def found(part: Part, options: argparse.Namespace, rows: common.Record) -> Iterable[tuple[str, common.Record]]:
     """Yield the missing rows, each as soon as it is computed."""
-    wanted = getattr(options, "sets", None)
+    sets = getattr(options, "sets", None)
     todo = (
         (key, do)
         for key, do in part.jobs(options, rows)
-        if key not in rows and (wanted is None or key.split(", ")[0] in wanted)
+        if key not in rows and (sets is None or key.split(", ")[0] in sets)
     )
     if part.at_once == 1:
         yield from ((key, do()) for key, do in todo)

@@ -107,9 +107,9 @@ def said(row: common.Record) -> str:
     """Return the three best methods of a row."""
     best = sorted(
         (
-            (one["ari"], name)
-            for name, one in (row.get("methods") or row.get("candidates") or {}).items()
-            if "ari" in one
+            (row_of_method["ari"], name)
+            for name, row_of_method in (row.get("methods") or row.get("candidates") or {}).items()
+            if "ari" in row_of_method
         ),
         reverse=True,
     )
@@ -149,7 +149,7 @@ def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
     """Return (group, path) of all sets; in each group, sets with few objects come first."""
     if options.quick:
         return [(group, Path(name)) for group in GROUPS for name in QUICK[group]]
-    found = {
+    sets = {
         "shapes": [path for path in (options.data / "shapes").glob("*.npz") if n_objects(path) <= MOST],
         "real": [path for name in common.REAL if (path := options.data / f"{name}.npz").exists()],
         "pools": list((options.data / "pools").glob("lwec_*.npz")),
@@ -157,7 +157,7 @@ def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
     return [
         (group, path)
         for group in GROUPS
-        for path in sorted(found[group], key=lambda path: (n_objects(path), path))
+        for path in sorted(sets[group], key=lambda path: (n_objects(path), path))
         if path.stem not in common.KEPT_OUT
     ]
 
@@ -207,8 +207,8 @@ class Given:
         if self.matrix is not None:
             return ge.Ensemble(self.matrix)
         if self.pool is not None:
-            drawn = np.random.default_rng(seed).choice(self.pool.shape[1], DRAWN, replace=False)
-            return ge.Ensemble(self.pool[:, drawn])
+            columns = np.random.default_rng(seed).choice(self.pool.shape[1], DRAWN, replace=False)
+            return ge.Ensemble(self.pool[:, columns])
         if kind == "cluster":
             return ge.cluster(self.X, self.k, random_state=seed, progress=False).ensemble_
         return ge.generate.of_kind(kind)(self.X, random_state=seed, progress=False)
@@ -237,14 +237,14 @@ def of_methods(group: str, path: Path, kind: str, seed: int, names: list[str], d
     warnings.simplefilter("ignore")
     given = Given(group, path)
     ensemble, _, cpu = common.timed(lambda: given.ensemble(kind, seed))
-    found = {name: do("methods", answer, name, ensemble, given, seed) for name in names}
+    results = {name: do("methods", answer, name, ensemble, given, seed) for name in names}
     members = members_of(ensemble, given)
-    return given.about | {"default": default_method(), "cpu": cpu, "members": members, "methods": found}
+    return given.about | {"default": default_method(), "cpu": cpu, "members": members, "methods": results}
 
 
 def members_of(ensemble: Any, given: Given) -> common.Record:
     scores = [given.scores(labels) for labels in ensemble.to_array().T]
-    of = {name: [one[name] for one in scores] for name in ("ari", "nmi")}
+    of = {name: [pair_scores[name] for pair_scores in scores] for name in ("ari", "nmi")}
     return {f"{how} {name}": float(f(of[name])) for name in of for how, f in (("best", np.max), ("mean", np.mean))}
 
 
@@ -278,11 +278,11 @@ def answer(name: str, ensemble: Any, given: Given, seed: int) -> common.Record:
     if estimator.parts().needs_features and given.X is None:
         return {"failed": "there are no features"}
     try:
-        found, _, cpu = common.timed(lambda: estimator.fit(ensemble, **features))
+        fitted, _, cpu = common.timed(lambda: estimator.fit(ensemble, **features))
     except OF_ONE_METHOD as error:
         return {"failed": str(error)}
-    sizes = np.bincount(found.labels_)
-    return given.scores(found.labels_) | {"cpu": cpu, "smallest": int(sizes.min())}
+    sizes = np.bincount(fitted.labels_)
+    return given.scores(fitted.labels_) | {"cpu": cpu, "smallest": int(sizes.min())}
 
 
 def of_name(name: str, k: int | None, seed: int) -> Any:
@@ -290,19 +290,19 @@ def of_name(name: str, k: int | None, seed: int) -> Any:
     from gpuens.runtime.options import options as options_of
     from gpuens.workflows.compare import default_estimator
 
-    name, _, written = name.partition(":")
+    name, _, text = name.partition(":")
     estimator = default_estimator(name, None if name == "best-of-k" else k, seed, "cpu")
-    known = options_of(type(estimator))
-    pairs = (pair.split("=", 1) for pair in written.split(",") if pair)
-    return estimator.set_params(**{key: known[key].read(value) for key, value in pairs})
+    options = options_of(type(estimator))
+    pairs = (pair.split("=", 1) for pair in text.split(",") if pair)
+    return estimator.set_params(**{key: options[key].read(value) for key, value in pairs})
 
 
 def anchors_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
     """Return the scores of ``ge.cluster(X, k)`` and of other packages."""
     warnings.simplefilter("ignore")
     given = Given(group, path)
-    found = {name: do("anchors", by_features, name, given, seed) for name in names}
-    return given.about | {"methods": found}
+    results = {name: do("anchors", by_features, name, given, seed) for name in names}
+    return given.about | {"methods": results}
 
 
 def by_features(name: str, given: Given, seed: int) -> common.Record:
@@ -463,16 +463,16 @@ def candidates_of(group: str, path: Path, kind: str, seed: int, names: list[str]
     given = Given(group, path)
     ensemble = given.ensemble(kind, seed)
     halves = [ge.Ensemble(ensemble.to_array()[:, half::2]) for half in (0, 1)]
-    answers, found = {}, {}
+    answers, results = {}, {}
     for name in names:
         row = do("candidates", candidate, name, ensemble, halves, given.k, seed)
         if "failed" not in row:
             answers[name] = np.array(row.pop("labels"))
-            found[name] = row | {"ari": given.scores(answers[name])["ari"]}
+            results[name] = row | {"ari": given.scores(answers[name])["ari"]}
     for name, labels in answers.items():
-        others = [ge.metrics.ari(labels, other) for who, other in answers.items() if who != name]
-        found[name]["others"] = float(np.mean(others)) if others else 0.0
-    return given.about | {"candidates": found, "ensemble": about_ensemble(ensemble)}
+        agreements = [ge.metrics.ari(labels, guess) for rival, guess in answers.items() if rival != name]
+        results[name]["others"] = float(np.mean(agreements)) if agreements else 0.0
+    return given.about | {"candidates": results, "ensemble": about_ensemble(ensemble)}
 
 
 def candidate(name: str, ensemble: Any, halves: list[Any], k: int, seed: int) -> common.Record:
@@ -481,19 +481,19 @@ def candidate(name: str, ensemble: Any, halves: list[Any], k: int, seed: int) ->
 
     labels = of_name(name, k, seed).fit(ensemble).labels_
     ways = [of_name(name, k, seed).fit(half).labels_ for half in halves]
-    whole = ge.evidence.Evidence(ensemble, labels)
+    support = ge.evidence.Evidence(ensemble, labels)
     sizes = np.bincount(labels)
     shares = sizes / len(labels)
-    by_cluster = [float(np.nanmean(whole.objects.silhouette[labels == c])) for c in np.unique(labels)]
+    by_cluster = [float(np.nanmean(support.objects.silhouette[labels == c])) for c in np.unique(labels)]
     return {
         "labels": labels.tolist(),
-        "anmi": whole.agreement.anmi,
-        "ecs": whole.agreement.mean_ecs,
-        "item consensus": float(np.nanmean(whole.objects.item_consensus)),
-        "margin": float(np.nanmean(whole.objects.margin)),
-        "silhouette": float(np.nanmean(whole.objects.silhouette)),
+        "anmi": support.agreement.anmi,
+        "ecs": support.agreement.mean_ecs,
+        "item consensus": float(np.nanmean(support.objects.item_consensus)),
+        "margin": float(np.nanmean(support.objects.margin)),
+        "silhouette": float(np.nanmean(support.objects.silhouette)),
         "silhouette by cluster": float(np.mean(by_cluster)),
-        "confidence": float(np.nanmean(whole.objects.confidence)),
+        "confidence": float(np.nanmean(support.objects.confidence)),
         "halves": ge.metrics.ari(*ways),
         "halves and whole": float(np.mean([ge.metrics.ari(labels, half) for half in ways])),
         "modularity": modularity(ensemble, labels),
@@ -550,11 +550,11 @@ def about_ensemble(ensemble: Any) -> common.Record:
 def of_large(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     """Yield a job for each large set that is there, for each number of planted objects, and for each seed."""
     paths = [path for name in LARGE if (path := options.data / f"{name}.npz").exists()]
-    given: dict[str, Any] = {path.stem: {"path": path} for path in ([] if options.quick else paths)}
-    given |= {f"planted {n:,}": {"n": n} for n in ((1_000,) if options.quick else PLANTED)}
+    sources: dict[str, Any] = {path.stem: {"path": path} for path in ([] if options.quick else paths)}
+    sources |= {f"planted {n:,}": {"n": n} for n in ((1_000,) if options.quick else PLANTED)}
     for seed in options.seeds:
-        for name, what in given.items():
-            yield f"{name}, {seed}", partial(common.in_child, of_large_set, limit=LIMITS["large"], seed=seed, **what)
+        for name, source in sources.items():
+            yield f"{name}, {seed}", partial(common.in_child, of_large_set, limit=LIMITS["large"], seed=seed, **source)
 
 
 def of_large_set(seed: int, path: str | None = None, n: int = 0) -> common.Record:
@@ -571,8 +571,8 @@ def of_large_set(seed: int, path: str | None = None, n: int = 0) -> common.Recor
         X = (4 * rng.standard_normal((10, 5))[y] + rng.standard_normal((n, 5))).astype(np.float32)
     k = len(np.unique(y))
     ge.cluster(X[:: max(1, len(X) // 1000)][:1000], k, random_state=seed, progress=False)
-    found, seconds, cpu = common.timed(lambda: ge.cluster(X, k, random_state=seed, progress=False))
-    scores = {"ari": ge.metrics.ari(found.labels_, y), "nmi": ge.metrics.nmi(found.labels_, y)}
+    clustering, seconds, cpu = common.timed(lambda: ge.cluster(X, k, random_state=seed, progress=False))
+    scores = {"ari": ge.metrics.ari(clustering.labels_, y), "nmi": ge.metrics.nmi(clustering.labels_, y)}
     spent = {"seconds": seconds, "cpu": cpu, "peak": common.peak_memory(), "load": common.load()}
     return {"n": len(y), "d": X.shape[1], "k": k, **scores, **spent}
 

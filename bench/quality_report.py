@@ -59,9 +59,9 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
     setting = record["parts"][name]["setting"]
     if name == "large":
         return {"setting": setting}
-    drawn = {key for key, row in rows.items() if row["group"] not in MATRICES}  # label matrices are the same for all
-    seeds = sorted({int(key.split(", ")[2]) for key in drawn or rows})
-    among = {which: f"Picked among {', '.join(names)}" for which, names in CHOSEN_AMONG.items()}
+    keys = {key for key, row in rows.items() if row["group"] not in MATRICES}  # label matrices are the same for all
+    seeds = sorted({int(key.split(", ")[2]) for key in keys or rows})
+    among = {group: f"Picked among {', '.join(names)}" for group, names in CHOSEN_AMONG.items()}
     return {
         "seeds": seeds, "limit": setting["limits"][name],
         "lists": {"ensemble": ensembles_of(rows), "among": among},
@@ -70,27 +70,27 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
 
 def by_set(rows: common.Record, ensemble: str) -> dict[str, list[common.Record]]:
     """Return the rows of each set of one group and kind, one for each seed."""
-    found: dict[str, list[common.Record]] = {}
+    runs: dict[str, list[common.Record]] = {}
     for key, row in rows.items():
         if ensemble_of(key, row) == ensemble:
-            found.setdefault(key.split(", ")[0], []).append(row)
-    return found
+            runs.setdefault(key.split(", ")[0], []).append(row)
+    return runs
 
 
-def scores_of(rows: common.Record, ensemble: str, what: str) -> dict[str, dict[str, float]]:
+def scores_of(rows: common.Record, ensemble: str, score: str) -> dict[str, dict[str, float]]:
     """Return {method: {set: mean over the seeds}}, without sets on which the method was left out."""
-    found: dict[str, dict[str, float]] = {}
+    means: dict[str, dict[str, float]] = {}
     for name, runs in by_set(rows, ensemble).items():
         for method in runs[0]["methods"]:
-            values = [run["methods"].get(method, {}).get(what) for run in runs]
+            values = [run["methods"].get(method, {}).get(score) for run in runs]
             if None not in values:
-                found.setdefault(method, {})[name] = float(np.mean(values))
-    return found
+                means.setdefault(method, {})[name] = float(np.mean(values))
+    return means
 
 
 def ranking(rows: common.Record, ensemble: str) -> list[common.Record]:
     """Return a line for each method, sorted by the mean difference from the base on the same sets, the best first."""
-    ari, nmi, cpu = (scores_of(rows, ensemble, what) for what in ("ari", "nmi", "cpu"))
+    ari, nmi, cpu = (scores_of(rows, ensemble, score) for score in ("ari", "nmi", "cpu"))
     base = base_of(rows)
     if base not in ari:
         return []
@@ -115,11 +115,11 @@ def base_of(rows: common.Record) -> str:
 
 def compared(ari: dict[str, dict[str, float]], name: str, base: str) -> common.Record:
     """Return the statistics of a method, and its wins and losses beside the base on the sets that both have."""
-    sets = [one for one in ari[name] if one in ari[base]]
-    own, others = (np.array([ari[which][one] for one in sets]) for which in (name, base))
-    differences = own - others
+    sets = [set_name for set_name in ari[name] if set_name in ari[base]]
+    scores, base_scores = (np.array([ari[method][set_name] for set_name in sets]) for method in (name, base))
+    differences = scores - base_scores
     return {
-        "key": name, "mean": own.mean(), "median": float(np.median(own)), "gain": differences.mean(),
+        "key": name, "mean": scores.mean(), "median": float(np.median(scores)), "gain": differences.mean(),
         "wins": int((differences > 0.005).sum()), "losses": int((differences < -0.005).sum()),
         "p": signed_rank(differences),
     }  # fmt: skip
@@ -128,15 +128,15 @@ def compared(ari: dict[str, dict[str, float]], name: str, base: str) -> common.R
 def members(rows: common.Record, ensemble: str) -> Iterator[common.Record]:
     """Yield the lines of the best and the mean base clustering, beside the base on the same sets."""
     of_sets, base = by_set(rows, ensemble), base_of(rows)
-    own = scores_of(rows, ensemble, "ari")[base]
+    base_scores = scores_of(rows, ensemble, "ari")[base]
     for how in ("best", "mean"):
         if "members" not in next(iter(rows.values())):
             continue
-        found = {what: {one: float(np.mean([run["members"][f"{how} {what}"] for run in runs])) for one, runs in
-                        of_sets.items()} for what in ("ari", "nmi")}  # fmt: skip
-        line = compared({how: found["ari"], base: own}, how, base)
+        means = {score: {name: float(np.mean([run["members"][f"{how} {score}"] for run in runs])) for name, runs in
+                        of_sets.items()} for score in ("ari", "nmi")}  # fmt: skip
+        line = compared({how: means["ari"], base: base_scores}, how, base)
         yield line | {
-            "key": f"*{how} base clustering*", "nmi": float(np.mean(list(found["nmi"].values()))), "sets": len(of_sets)
+            "key": f"*{how} base clustering*", "nmi": float(np.mean(list(means["nmi"].values()))), "sets": len(of_sets)
         }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def ranks(scores: dict[str, dict[str, float]]) -> dict[str, float]:
     if not scores:
         return {}
     sets = list(next(iter(scores.values())))
-    table = np.array([[-of[one] for one in sets] for of in scores.values()])
+    table = np.array([[-of[name] for name in sets] for of in scores.values()])
     return dict(zip(scores, rankdata(table, axis=0).mean(axis=1).tolist(), strict=True))
 
 
@@ -175,16 +175,16 @@ def methods(rows: common.Record) -> Iterator[report.Found]:
     for ensemble, title in ensembles_of(rows).items():
         lines = [line for line in ranking(rows, ensemble) if "base clustering" not in line["key"]]
         base = base_of(rows)
-        own = next((line for line in lines if line["key"] == base), None)
-        if own is None:
+        baseline = next((line for line in lines if line["key"] == base), None)
+        if baseline is None:
             continue
         better = [
             f"{line['key']} ({line['mean']:.3f})" for line in lines
             if (line["holm"] or 1.0) < report.LEVEL and line["gain"] > 0
         ]  # fmt: skip
         yield "ranked", {
-            "ensemble": title, "best": lines[0]["key"], "gain": lines[0]["gain"], "base": base, "own": own["mean"],
-            "place": lines.index(own) + 1, "of": len(lines), "better": better,
+            "ensemble": title, "best": lines[0]["key"], "gain": lines[0]["gain"], "base": base, "own": baseline["mean"],
+            "place": lines.index(baseline) + 1, "of": len(lines), "better": better,
         }  # fmt: skip
 
 
@@ -193,13 +193,13 @@ def anchors(rows: common.Record) -> Iterator[report.Found]:
         ari = scores_of(rows, ensemble, "ari")
         if BASE not in ari:
             continue
-        others = sorted(((np.mean(list(of.values())), name) for name, of in ari.items() if name != BASE), reverse=True)
-        found = [f"{name} {mean:.3f}" for mean, name in others]
-        own = np.array(list(ari[BASE].values()))
-        yield "beside", {"group": title, "own": own.mean(), "others": found}
+        rivals = sorted(((np.mean(list(of.values())), name) for name, of in ari.items() if name != BASE), reverse=True)
+        texts = [f"{name} {mean:.3f}" for mean, name in rivals]
+        base_scores = np.array(list(ari[BASE].values()))
+        yield "beside", {"group": title, "own": base_scores.mean(), "others": texts}
         if ensemble.startswith("shapes"):
-            yield "mean", {"own": own.mean(), "goal": MEAN_ARI, "ok": bool(own.mean() >= MEAN_ARI)}
-            below = thirds_below(own)
+            yield "mean", {"own": base_scores.mean(), "goal": MEAN_ARI, "ok": bool(base_scores.mean() >= MEAN_ARI)}
+            below = thirds_below(base_scores)
             yield "thirds", {"below": below, "goal": OF_A_THIRD, "ok": below <= report.LEVEL, "n": THIRDS}
 
 
@@ -210,9 +210,9 @@ def thirds_below(ari: np.ndarray) -> float:
     size, rng = len(ari) // 3, np.random.default_rng(0)
     if size < 2:
         return float(ari.mean() < OF_A_THIRD)
-    drawn = ari[np.argsort(rng.random((THIRDS, len(ari))), axis=1)[:, :size]]
-    short = OF_A_THIRD - drawn.mean(axis=1)
-    return float(np.mean(short > t.ppf(1 - report.LEVEL, size - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(size)))
+    samples = ari[np.argsort(rng.random((THIRDS, len(ari))), axis=1)[:, :size]]
+    short = OF_A_THIRD - samples.mean(axis=1)
+    return float(np.mean(short > t.ppf(1 - report.LEVEL, size - 1) * samples.std(axis=1, ddof=1) / np.sqrt(size)))
 
 
 def number(rows: common.Record) -> Iterator[report.Found]:
@@ -236,23 +236,23 @@ def numbers(rows: common.Record, ensemble: str) -> list[common.Record]:
 
 
 def of_way(way: str, runs: list[common.Record]) -> common.Record:
-    known = [run for run in runs if "k" in run["found"].get(way, {})]
-    k, truth = (np.array([values for values in found]) for found in zip(*(
-        (run["found"][way]["k"], run["k"]) for run in known), strict=True))  # fmt: skip
-    warned = np.array([bool(run["found"][way]["warned"]) for run in known])
-    off, few = np.abs(k - truth), truth <= 20
+    answered = [run for run in runs if "k" in run["found"].get(way, {})]
+    k, truth = (np.array([values for values in values_of_runs]) for values_of_runs in zip(*(
+        (run["found"][way]["k"], run["k"]) for run in answered), strict=True))  # fmt: skip
+    warned = np.array([bool(run["found"][way]["warned"]) for run in answered])
+    off, is_small = np.abs(k - truth), truth <= 20
     silent = k[~warned]
     return {
-        "key": way, "sets": len(known), "exact": share(off == 0), "close": share(off <= 1),
-        "exact_few": share(off[few] == 0), "close_few": share(off[few] <= 1), "median": float(np.median(k)),
+        "key": way, "sets": len(answered), "exact": share(off == 0), "close": share(off <= 1),
+        "exact_few": share(off[is_small] == 0), "close_few": share(off[is_small] <= 1), "median": float(np.median(k)),
         "off": float(np.median(off)), "warned": share(warned), "exact_silent": share(off[~warned] == 0),
         "silent": int(silent.max()) if len(silent) else 0,
-        "cpu": float(np.mean([run["found"][way]["cpu"] for run in known])),
+        "cpu": float(np.mean([run["found"][way]["cpu"] for run in answered])),
     }  # fmt: skip
 
 
-def share(which: np.ndarray) -> float | None:
-    return float(np.mean(which)) if len(which) else None
+def share(flags: np.ndarray) -> float | None:
+    return float(np.mean(flags)) if len(flags) else None
 
 
 def without_k(rows: common.Record) -> Iterator[report.Found]:
@@ -279,14 +279,14 @@ def of_group(title: str, sets: dict[str, list[common.Record]]) -> common.Record:
     runs = [run for runs in sets.values() for run in runs]
     k, truth = (np.array(values) for values in zip(*((run["without"]["k"], run["k"]) for run in runs), strict=True))
     silent = np.array([not run["without"]["warned"] for run in runs])
-    near, off = np.abs(np.log(k / truth)) <= np.log(NEAR) + 1e-12, np.abs(k - truth)
+    is_near, off = np.abs(np.log(k / truth)) <= np.log(NEAR) + 1e-12, np.abs(k - truth)
     ari, ari_with = (mean(lambda run, way=way: run[way]["ari"]) for way in ("without", "with"))
     return {
         "key": title, "sets": len(sets), "ari": ari, "ari_with": ari_with, "share": ari / ari_with,
         "members": mean(lambda run: run["members"]["mean ari"]), "as_good": as_good("without"),
         "as_good_with": as_good("with"), "largest": mean(lambda run: run["without"]["largest"]),
-        "most": max(run["without"]["largest"] for run in runs), "warned": share(~silent), "near": share(near),
-        "near_silent": share(near[silent]), "exact": share(off == 0), "exact_silent": share((off == 0)[silent]),
+        "most": max(run["without"]["largest"] for run in runs), "warned": share(~silent), "near": share(is_near),
+        "near_silent": share(is_near[silent]), "exact": share(off == 0), "exact_silent": share((off == 0)[silent]),
         "close": share(off <= 1), "cpu": mean(lambda run: run["without"]["cpu"]),
     }  # fmt: skip
 
@@ -299,8 +299,8 @@ def candidates(rows: common.Record) -> Iterator[report.Found]:
     for among in CHOSEN_AMONG:
         lines = {line["key"]: line for line in picked(rows, among)}
         single = {name: line for name, line in lines.items() if name in CHOSEN_AMONG[among]}
-        by = {name: line for name, line in lines.items() if name in EVIDENCE}
-        best, rule = (max(of.values(), key=lambda line: line["mean"]) for of in (single, by))
+        by_evidence = {name: line for name, line in lines.items() if name in EVIDENCE}
+        best, rule = (max(of.values(), key=lambda line: line["mean"]) for of in (single, by_evidence))
         yield "picked", {
             "among": among, "single": best["key"], "own": best["mean"], "rule": rule["key"], "by": rule["mean"],
             "oracle": lines["*the best*"]["mean"],
@@ -313,8 +313,8 @@ def picked(rows: common.Record, among: str) -> list[common.Record]:
 
     def line(way: str, take: Callable[[dict[str, common.Record]], common.Record]) -> common.Record:
         def score(run: common.Record) -> float:
-            there = {name: run["candidates"][name] for name in names if name in run["candidates"]}
-            return float(take(there)["ari"])
+            results = {name: run["candidates"][name] for name in names if name in run["candidates"]}
+            return float(take(results)["ari"])
 
         means = {
             ensemble: float(np.mean([np.mean([score(run) for run in runs]) for runs in of_sets.values()]))
@@ -322,9 +322,9 @@ def picked(rows: common.Record, among: str) -> list[common.Record]:
         }
         return {"key": way, "picked": means, "mean": float(np.mean(list(means.values())))}
 
-    lines = [line(name, lambda there, name=name: there.get(name, next(iter(there.values())))) for name in names]
-    lines += [line(e, lambda there, e=e: max(there.values(), key=lambda one: as_number(one[e]))) for e in EVIDENCE]
-    return [*lines, line("*the best*", lambda there: max(there.values(), key=lambda one: one["ari"]))]
+    lines = [line(name, lambda results, name=name: results.get(name, next(iter(results.values())))) for name in names]
+    lines += [line(e, lambda results, e=e: max(results.values(), key=lambda row: as_number(row[e]))) for e in EVIDENCE]
+    return [*lines, line("*the best*", lambda results: max(results.values(), key=lambda row: row["ari"]))]
 
 
 def beside(rows: common.Record) -> list[common.Record]:
@@ -338,11 +338,11 @@ def beside(rows: common.Record) -> list[common.Record]:
                 if None not in values:
                     ari.setdefault(method, {})[f"{name}, {ensemble}"] = float(np.mean(values))
                     spread += [(method, abs(values[0] - values[1]))] if len(values) > 1 else []
-    first, *others = ari
-    lines = [compared(ari, name, first) for name in (first, *others)]
+    first, *rivals = ari
+    lines = [compared(ari, name, first) for name in (first, *rivals)]
     for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
-        own = [off for name, off in spread if name == line["key"]]
-        line |= {"holm": None if line["key"] == first else p, "seeds": float(np.mean(own)) if own else None}
+        offsets = [off for name, off in spread if name == line["key"]]
+        line |= {"holm": None if line["key"] == first else p, "seeds": float(np.mean(offsets)) if offsets else None}
         line["sets"] = len(ari[line["key"]])
     return lines
 
@@ -354,7 +354,7 @@ def as_number(value: float | None) -> float:
 
 def large(rows: common.Record) -> Iterator[report.Found]:
     for name, goal in LARGE_GOALS.items():
-        found = [row["nmi"] for key, row in rows.items() if key.split(", ")[0] == name]
-        if found:
-            mean = float(np.mean(found))
+        scores = [row["nmi"] for key, row in rows.items() if key.split(", ")[0] == name]
+        if scores:
+            mean = float(np.mean(scores))
             yield "large", {"name": name, "own": mean, "goal": goal, "ok": mean >= goal}

@@ -66,8 +66,8 @@ class Formatter(string.Formatter):
 def look_up(context: Any, path: str) -> Any:
     """Return the value at a path, or None; over a list of contexts (`Rows`) the mean of their values."""
     if isinstance(context, Rows):
-        found = [look_up(row, path) for row in context if "failed" not in row]
-        return None if None in found or any(isinstance(v, str) for v in found) else np.mean([np.mean(v) for v in found])
+        cells = [look_up(row, path) for row in context if "failed" not in row]
+        return None if None in cells or any(isinstance(v, str) for v in cells) else np.mean([np.mean(v) for v in cells])
     for step in path.replace("<key>", context.get("key", "")).split("."):
         if isinstance(context, (list, tuple)):
             context = dict(enumerate(context)).get(int(step))
@@ -103,9 +103,9 @@ class Page:
             lines.append("\n" + fill(intro, of_page))
         if outdated := [self.title(name, part, record) for name, part in parts.items() if "outdated" in part]:
             lines.append(f"\n**Outdated**, because the library gives other figures by now: {'; '.join(outdated)}.")
-        said = [f"- {text}" for name, part in parts.items() if scored(part) for text in self.sentences(name, part)]
-        if said:
-            lines += ["\n## What holds and what does not\n", *said]
+        sentences = [f"- {text}" for name, part in parts.items() if scored(part) for text in self.sentences(name, part)]
+        if sentences:
+            lines += ["\n## What holds and what does not\n", *sentences]
         if remark := fill(self.spec.get("remark", ""), {"note": "", **record}).strip():
             lines.append(f"\n{remark}")
         lines += [text for name, part in parts.items() for text in self.section(name, part, record)]
@@ -114,8 +114,8 @@ class Page:
     def sentences(self, name: str, part: common.Record) -> Iterator[str]:
         spec = self.spec["parts"][name]
         templates = spec.get("say", self.spec.get("say", {}))
-        found = getattr(self.findings, name, None) or getattr(self.findings, "every_part", None)
-        for sentence, values in found(scored(part)) if templates and found else ():
+        findings = getattr(self.findings, name, None) or getattr(self.findings, "every_part", None)
+        for sentence, values in findings(scored(part)) if templates and findings else ():
             yield fill(templates[sentence], {"title": spec["title"], **values})
 
     def title(self, name: str, part: common.Record, record: common.Record) -> str:
@@ -150,8 +150,8 @@ class Page:
         items = lists.get(per, rows if per == "row" else [""])
         for item in items:
             replaced = {f"<{per}>": item}
-            own = {item: rows[item]} if per == "row" else rows
-            contexts = self.contexts(spec, own, item, values)
+            rows_of_item = {item: rows[item]} if per == "row" else rows
+            contexts = self.contexts(spec, rows_of_item, item, values)
             if not contexts:
                 continue
             if title := spec.get("title"):
@@ -166,15 +166,15 @@ class Page:
         if "rows" in spec and not rows:  # all rows have failed, so that nothing can be computed from them
             return Rows()
         if spec.get("rows") in values:
-            found = values[spec["rows"]]
+            lines = values[spec["rows"]]
         elif spec.get("rows") in self.spec:
-            found = [{"key": key, spec["rows"]: row} for key, row in self.spec[spec["rows"]].items()]
+            lines = [{"key": key, spec["rows"]: row} for key, row in self.spec[spec["rows"]].items()]
         elif "rows" in spec:
-            given = [item] if spec.get("per") and spec["per"] != "row" else []
-            found = getattr(self.findings, spec["rows"])(rows, *given)
+            arguments = [item] if spec.get("per") and spec["per"] != "row" else []
+            lines = getattr(self.findings, spec["rows"])(rows, *arguments)
         else:
-            found = [{"key": key} | row for key, row in rows.items()]
-        return Rows({"paper": self.printed, **context} for context in found)
+            lines = [{"key": key} | row for key, row in rows.items()]
+        return Rows({"paper": self.printed, **context} for context in lines)
 
 
 def table(columns: Iterable[Sequence[str]], contexts: Iterable[common.Record], *, means: bool = False) -> str:
@@ -218,9 +218,9 @@ def line(columns: Sequence[Sequence[Any]], context: Any) -> list[str]:
         cells[cells.index("–")] = context["failed"]
     groups = [column[2] if len(column) > 2 else None for column in columns]
     for group in {group for group in groups if group is not None}:
-        own = [i for i, other in enumerate(groups) if other == group and cells[i] != "–"]
-        best = max((float(cells[i].split(" ")[0]) for i in own), default=None)
-        for i in own:
+        places = [i for i, other_group in enumerate(groups) if other_group == group and cells[i] != "–"]
+        best = max((float(cells[i].split(" ")[0]) for i in places), default=None)
+        for i in places:
             number, *rest = cells[i].split(" ")
             cells[i] = " ".join([f"**{number}**" if float(number) == best else number, *rest])
     return cells
@@ -250,19 +250,19 @@ def compared(rows: common.Record, better: str, worse: str, score: str, *, single
     """
     from scipy import stats
 
-    means, up, down = [], 0, 0
+    means, n_better, down = [], 0, 0
     for row in rows.values():
         a, b = (np.atleast_1d(row["methods"][method][score]) for method in (better, worse))
         a, b = a[: min(len(a), len(b))], b[: min(len(a), len(b))]
         means.append((a.mean(), b.mean()))
         if single or p_value(a - b) < LEVEL:
-            up, down = up + ((a - b).mean() > 0), down + ((a - b).mean() < 0)
+            n_better, down = n_better + ((a - b).mean() > 0), down + ((a - b).mean() < 0)
     first, second = np.array(means).T
     n, p = len(first), p_value(first - second)
     reach = stats.t.ppf(1 - LEVEL / 2, n - 1) * stats.sem(first - second) if n > 1 else np.nan
     verdict = "undecided" if p >= LEVEL else "holds" if first.mean() > second.mean() else "the reverse"
     return {
         "better": better, "worse": worse, "score": score, "first": first.mean(), "second": second.mean(),
-        "difference": (first - second).mean(), "p": p, "reach": float(reach), "up": int(up), "down": int(down),
+        "difference": (first - second).mean(), "p": p, "reach": float(reach), "up": int(n_better), "down": int(down),
         "sets": n, "verdict": verdict,
     }  # fmt: skip

@@ -127,12 +127,12 @@ def process(words: list[Any], checkout: Path, scratch: str) -> common.Record:
     environment = os.environ | {"PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": caches, "XDG_CACHE_HOME": caches}
     start = time.perf_counter()
     child = subprocess.Popen([sys.executable, *map(str, words)], cwd=scratch, env=environment)
-    _, status, used = os.wait4(child.pid, 0)
+    _, status, usage = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise RuntimeError(f"{' '.join(map(str, words))} in {checkout} ended with {child.returncode}")
-    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss * 1024}
+    return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
 
 
 def fitted(n_objects: int, seed: int) -> common.Record:

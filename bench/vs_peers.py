@@ -88,8 +88,8 @@ def mixture(
     for column in labels.T:
         k = rng.integers(*bounds, endpoint=True)
         column[:] = (rng.permutation(N_CLASSES)[truth] + place) * (k / N_CLASSES)
-        wrong = rng.random(n_objects) < noise
-        column[wrong] = rng.integers(k, size=np.count_nonzero(wrong))
+        is_noise = rng.random(n_objects) < noise
+        column[is_noise] = rng.integers(k, size=np.count_nonzero(is_noise))
     return labels, truth
 
 
@@ -114,13 +114,13 @@ def ensemble(options: argparse.Namespace, n_objects: int, part: str = "") -> tup
 
 def sources(options: argparse.Namespace, n_objects: int) -> dict[str, Path]:
     """Return label files of n objects: a mixture and, if --labels is given, objects drawn from its file."""
-    found = {"mixture": ensemble(options, n_objects)[0]}
+    sources_of = {"mixture": ensemble(options, n_objects)[0]}
     if options.labels is not None:
         matrix = np.load(options.labels, mmap_mode="r")[:, :N_CLUSTERINGS]
         rows = np.random.default_rng(options.seed).permutation(len(matrix))[:n_objects]
-        path = found[options.labels.name] = options.scratch / f"drawn_{n_objects}.npy"
+        path = sources_of[options.labels.name] = options.scratch / f"drawn_{n_objects}.npy"
         np.save(path, np.asfortranarray(matrix[np.sort(rows)]))
-    return found
+    return sources_of
 
 
 def measured(
@@ -143,22 +143,22 @@ def linkage_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator[J
         for source, labels in sources(options, n).items():
             for similarity, method in OURS.items():
                 about = {"source": source, "n_objects": n, "similarity": similarity}
-                for who in (method, "fastcluster", "scipy"):
-                    if who != "scipy" or (n <= SCIPY_UP_TO and similarity == "co-association"):
-                        key = f"{source}, {n:,}, {similarity}: {who}"
-                        yield key, partial(one_linkage, options, {"who": who, **about}, labels, method)
+                for contestant in (method, "fastcluster", "scipy"):
+                    if contestant != "scipy" or (n <= SCIPY_UP_TO and similarity == "co-association"):
+                        key = f"{source}, {n:,}, {similarity}: {contestant}"
+                        yield key, partial(one_linkage, options, {"who": contestant, **about}, labels, method)
 
 
 def one_linkage(options: argparse.Namespace, about: common.Record, labels: Path, method: str) -> common.Record:
     """Measure our method or another package on one label matrix, and compare their heights."""
     stem = f"{about['source']}_{about['n_objects']}_{method}".replace("/", "_")
-    ours, own = (options.scratch / f"{stem}_{who}.npy" for who in (method, about["who"]))
+    ours, heights = (options.scratch / f"{stem}_{contestant}.npy" for contestant in (method, about["who"]))
     if about["who"] == method:
-        return measured(our_linkage, options, about, None, labels=labels, method=method, heights=own)
-    given = {"package": about["who"], "similarity": about["similarity"], "heights": own}
-    row = measured(peer_linkage, options, about, about["who"], labels=labels, **given)
-    if ours.exists() and own.exists():
-        a, b = np.load(ours), np.load(own)
+        return measured(our_linkage, options, about, None, labels=labels, method=method, heights=heights)
+    fields = {"package": about["who"], "similarity": about["similarity"], "heights": heights}
+    row = measured(peer_linkage, options, about, about["who"], labels=labels, **fields)
+    if ours.exists() and heights.exists():
+        a, b = np.load(ours), np.load(heights)
         row |= {"largest_difference": float(np.abs(a - b).max()), "difference_of_sums": float((a - b).sum() / b.sum())}
     return row
 
@@ -218,10 +218,10 @@ def labelled(
 ) -> Iterator[Job]:
     """Yield the contestants for labels of mixtures; ``contestants`` maps each to the package that it needs."""
     for n in sizes(options, part):
-        for who, package in contestants.items():
-            if who != "LWEA" or n <= LWEA_UP_TO:
-                about = {"who": who, "n_objects": n}
-                yield f"{n:,}: {who}", partial(one_labelling, options, about, package, next(iter(contestants)))
+        for contestant, package in contestants.items():
+            if contestant != "LWEA" or n <= LWEA_UP_TO:
+                about = {"who": contestant, "n_objects": n}
+                yield f"{n:,}: {contestant}", partial(one_labelling, options, about, package, next(iter(contestants)))
 
 
 def partition_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
@@ -229,9 +229,9 @@ def partition_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator
     for n in sizes(options, "partitions"):
         for method, peer in PAIRED.items():
             package = {"one-hot KMeans": "scikit-learn"}.get(peer, peer.split(", ")[0])
-            for who, needs in {method: "mtkahypar" if method == "HGPA" else None, peer: package}.items():
-                about = {"who": who, "n_objects": n, "method": method}
-                yield f"{n:,}: {who}", partial(one_labelling, options, about, needs, method, "partitions")
+            for contestant, needs in {method: "mtkahypar" if method == "HGPA" else None, peer: package}.items():
+                about = {"who": contestant, "n_objects": n, "method": method}
+                yield f"{n:,}: {contestant}", partial(one_labelling, options, about, needs, method, "partitions")
 
 
 def one_labelling(
@@ -240,13 +240,13 @@ def one_labelling(
     import gpuens as ge
 
     labels, truth = ensemble(options, about["n_objects"], part)
-    own, of_first = (options.scratch / f"{part}_{about['n_objects']}_{who}.npy" for who in (about["who"], first))
-    row = measured(labels_of, options, about, package, contestant=about["who"], labels=labels, partition=own)
-    if own.exists():
-        row["nmi"] = ge.metrics.nmi(np.load(own), np.load(truth))
-        row["anmi"] = float(ge.evidence.agreement(np.load(labels), np.load(own)).anmi)
+    file, of_first = (options.scratch / f"{part}_{about['n_objects']}_{peer}.npy" for peer in (about["who"], first))
+    row = measured(labels_of, options, about, package, contestant=about["who"], labels=labels, partition=file)
+    if file.exists():
+        row["nmi"] = ge.metrics.nmi(np.load(file), np.load(truth))
+        row["anmi"] = float(ge.evidence.agreement(np.load(labels), np.load(file)).anmi)
         if of_first.exists():
-            row["agreement"] = ge.metrics.nmi(np.load(own), np.load(of_first))
+            row["agreement"] = ge.metrics.nmi(np.load(file), np.load(of_first))
     return row
 
 
@@ -256,13 +256,13 @@ def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
     if contestant in PEERS:
         from gpuens.runtime.record import versions
 
-        found, record = common.measured(partial(PEERS[contestant], matrix))
+        result, record = common.measured(partial(PEERS[contestant], matrix))
         record["versions"] = versions(["numpy", "scipy"])
     else:
         import gpuens as ge
 
-        found, record = common.measured(lambda: getattr(ge, contestant)(N_CLASSES).fit(matrix).labels_)
-    np.save(partition, found)
+        result, record = common.measured(lambda: getattr(ge, contestant)(N_CLASSES).fit(matrix).labels_)
+    np.save(partition, result)
     return record
 
 
@@ -321,12 +321,12 @@ def beside(rows: common.Record, first: str) -> Iterator[common.Record]:
     """Yield rows with the ratio of their seconds to those of gpuens, for first and for later calls."""
     ours = {row["n_objects"]: row for row in rows.values() if row["who"] == first}
     for row in rows.values():
-        found, own = {"title": row["who"]}, ours.get(row["n_objects"])
+        line, our_row = {"title": row["who"]}, ours.get(row["n_objects"])
         if "n_core_groups" in row:
-            found["title"] = f"**{row['who']}**, {row['n_core_groups']:,} core groups"
-        if own and row["who"] != first:
-            found |= {"by_first": row["first"] / own["first"], "by_later": settled(row) / settled(own)}
-        yield {**row, **found}
+            line["title"] = f"**{row['who']}**, {row['n_core_groups']:,} core groups"
+        if our_row and row["who"] != first:
+            line |= {"by_first": row["first"] / our_row["first"], "by_later": settled(row) / settled(our_row)}
+        yield {**row, **line}
 
 
 def matches(rows: common.Record) -> dict[str, common.Record]:
@@ -339,8 +339,8 @@ def matches(rows: common.Record) -> dict[str, common.Record]:
 
 def page_values(record: common.Record) -> common.Record:
     setting = next(iter(record["parts"].values()), {"setting": {"labels": None, "noise": 0.2}})["setting"]
-    drawn = f"; for linkage, also objects of {setting['labels']}" if setting["labels"] else ""
-    return {"noise": setting["noise"], "drawn": drawn}
+    text = f"; for linkage, also objects of {setting['labels']}" if setting["labels"] else ""
+    return {"noise": setting["noise"], "drawn": text}
 
 
 def linkage_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -361,25 +361,25 @@ def kmeans_lines(rows: common.Record) -> Iterator[common.Record]:
 
 def of_method(rows: common.Record) -> dict[str, common.Record]:
     """Return the rows of each method of ours and of the peer beside it."""
-    found: dict[str, common.Record] = {}
+    groups: dict[str, common.Record] = {}
     for key, row in rows.items():
-        found.setdefault(row["method"], {})[key] = row
-    return found
+        groups.setdefault(row["method"], {})[key] = row
+    return groups
 
 
 def partition_lines(rows: common.Record) -> Iterator[common.Record]:
-    for method, own in of_method(rows).items():
-        yield from beside(own, method)
+    for method, rows_of_method in of_method(rows).items():
+        yield from beside(rows_of_method, method)
 
 
 def partitions(rows: common.Record) -> Iterator[report.Found]:
-    for method, own in of_method(rows).items():
-        largest = max(row["n_objects"] for row in own.values())
-        ours, *theirs = (row for row in own.values() if row["n_objects"] == largest)
-        for row in theirs:
+    for method, rows_of_method in of_method(rows).items():
+        largest = max(row["n_objects"] for row in rows_of_method.values())
+        ours, *peers = (row for row in rows_of_method.values() if row["n_objects"] == largest)
+        for row in peers:
             took = {
-                whose: {"seconds": settled(one), "cpu": one.get("later_cpu") or one["first_cpu"]}
-                for whose, one in {"ours": ours, "theirs": row}.items()
+                side: {"seconds": settled(row_of_side), "cpu": row_of_side.get("later_cpu") or row_of_side["first_cpu"]}
+                for side, row_of_side in {"ours": ours, "theirs": row}.items()
             }
             yield (
                 "beside",
@@ -388,8 +388,8 @@ def partitions(rows: common.Record) -> Iterator[report.Found]:
 
 
 def linkage(rows: common.Record) -> Iterator[report.Found]:
-    for match, own in matches(rows).items():
-        yield from judged(own, "linkage", OURS[match.split(":")[0]], "fastcluster", match)
+    for match, rows_of_match in matches(rows).items():
+        yield from judged(rows_of_match, "linkage", OURS[match.split(":")[0]], "fastcluster", match)
 
 
 def graph(rows: common.Record) -> Iterator[report.Found]:
@@ -411,11 +411,11 @@ def judged(rows: common.Record, part: str, our_name: str, their_name: str, match
         if first["ratio"] < 1:
             yield "slower", values
         if n == SIZES[part][-1]:
-            ratio, wanted = settled(theirs) / settled(ours), SPEEDUP[part]
-            ok = ratio >= wanted and ours.get("nmi", 0) >= theirs.get("nmi", 0) - AS_GOOD
-            at = f", at an NMI of {ours['nmi']:.4f} against {theirs['nmi']:.4f}" if "nmi" in ours else ""
+            ratio, goal = settled(theirs) / settled(ours), SPEEDUP[part]
+            ok = ratio >= goal and ours.get("nmi", 0) >= theirs.get("nmi", 0) - AS_GOOD
+            quality = f", at an NMI of {ours['nmi']:.4f} against {theirs['nmi']:.4f}" if "nmi" in ours else ""
             only = "" if "later" in theirs else " only call"
-            yield "target", values | {"wanted": wanted, "ratio": ratio, "held": ok, "at": at, "only": only}
+            yield "target", values | {"wanted": goal, "ratio": ratio, "held": ok, "at": quality, "only": only}
 
 
 if __name__ == "__main__":

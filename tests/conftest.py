@@ -458,6 +458,13 @@ def where(request):
     return request.param
 
 
+@pytest.fixture(params=["emulated", "cuda"])
+def on_device(request):
+    """Return a device without a GPU, and a function that moves arrays to it."""
+    put = np.asarray if request.param == "emulated" else request.getfixturevalue("fake_cupy").asarray
+    return request.param, put
+
+
 @cache
 def why_no_gpu():
     """Return the reason why CuPy cannot compute on a GPU, or None if CuPy can."""

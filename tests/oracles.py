@@ -1221,19 +1221,3 @@ def landmark_cut(ids, distances, sigma, n_landmarks, k):
     points = b @ np.diag(b.sum(axis=0) ** -0.5) @ vectors[:, ::-1][:, :k]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     return points @ points.T, values[::-1][:k]
-
-
-def similarity_of_regions(regions, weights, n_clusterings, a, b):
-    """Return the bits of a similarity of two regions, by ``weights`` (N_c,) of a diagonal S, or affinities (G, N_c)."""
-    a, b = sorted((a, b), key=lambda r: (regions.length[r], r))
-    one, other = (
-        dict(zip(*(part[regions.start[r] :][: regions.length[r]].tolist() for part in regions[:2]), strict=True))
-        for r in (a, b)
-    )
-    total = 0
-    for cluster, count in one.items():
-        if weights.ndim == 2:
-            total += count * float(weights[b, cluster])
-        elif cluster in other:
-            total += weights[cluster].item() * (count * other[cluster])
-    return total / int(regions.size[a] * regions.size[b] * n_clusterings)

@@ -5,6 +5,10 @@ from typing import Any
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
+from gpuens.io.columns import TextOptions, choose_columns
+from gpuens.io.content import input_kind
+from gpuens.io.opening import open_file
+from gpuens.io.shapes import OTHER_FORMS, label_shape
 from gpuens.labels.shape import LabelShape
 from gpuens.methods.forecast import foresee
 from gpuens.runtime import checks, failures
@@ -60,11 +64,6 @@ def _memory(job: Job, base: str) -> int | None:
 
 def _shape(path: str, reading: dict[str, Any]) -> LabelShape | None:
     """Return the shape of a label file, None if unknown; check its header, and that the columns to read exist."""
-    from gpuens.io.columns import TextOptions, choose_columns
-    from gpuens.io.content import input_kind
-    from gpuens.io.opening import open_file
-    from gpuens.io.shapes import OTHER_FORMS, label_shape
-
     shape = label_shape(path, **reading)
     if shape is None and not any(reading.get(form) for form in OTHER_FORMS):  # else the columns are not the clusterings
         text = TextOptions(*(reading.get(name) for name in TextOptions._fields))

@@ -6,12 +6,14 @@ import json
 import re
 from typing import Any
 
-from gpuens import __version__
+from gpuens import __version__, io
 from gpuens.batch import places
 from gpuens.cli.chunks import ChunkSettings
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, check_input
 from gpuens.cli.graph_settings import GraphSettings
 from gpuens.io.paths import FOLDERS, OUTPUTS
+from gpuens.methods import REGISTRY, make_with_neighbors
+from gpuens.runtime import checks
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 
@@ -61,9 +63,6 @@ class Job:
 
     def estimator(self) -> Any:
         """Make the estimator of this job; raise an error if its parameters are invalid."""
-        from gpuens.methods import make_with_neighbors
-        from gpuens.runtime import checks
-
         if self.neighbors:
             estimator = make_with_neighbors(self.method, self.n_clusters, self.parameters)
         else:
@@ -108,8 +107,6 @@ class Job:
 
 def is_file(features: str) -> bool:
     """Return whether the text ``features`` is a path or URI of a file, and not the name of a data set."""
-    from gpuens import io
-
     return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
@@ -119,7 +116,6 @@ def class_of(method: str) -> Any:
         from gpuens.methods.combination import Consensus
 
         return Consensus
-    from gpuens.methods import REGISTRY
 
     return REGISTRY.load(method)
 

@@ -22,9 +22,11 @@ from gpuens.cli.graph_settings import EXCLUDED, OF_METHODS, GraphSettings, optio
 from gpuens.io import paths
 from gpuens.io.outputs import kind_like
 from gpuens.io.paths import WITH_NUMBERS
+from gpuens.report import refuse_missing
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES
+from gpuens.runtime.options import options
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
@@ -338,7 +340,6 @@ def _job(entry: dict[str, Any]) -> Job:
     if neighbors:
         GraphSettings(**neighbors).check(name for name in (*EXCLUDED, *OF_METHODS) if name in entry)
     kind = class_of(entry["method"])
-    from gpuens.runtime.options import options
 
     options_of_method = options_with_neighbors(entry["method"]) if neighbors else options(kind)
     parameters: dict[str, Any] = {}
@@ -404,11 +405,9 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
 def _check(job: Job) -> None:
     """Raise an error if a job is invalid whatever its data are."""
 
-    from gpuens import io
-
     if job.chunks is not None:
-        paths.file_kind(job.input, io.IN_CHUNKS)
-    io.packages_for(f".{job.format}")
+        paths.file_kind(job.input, paths.IN_CHUNKS)
+    paths.packages_for(f".{job.format}")
     if job.evidence and f".{job.format}" not in WITH_NUMBERS:
         raise ValueError(
             f"evidence is written beside the labels, which format {job.format!r} cannot hold; choose csv, tsv, parquet "
@@ -416,9 +415,7 @@ def _check(job: Job) -> None:
         )
     job.estimator()
     if job.report:
-        from gpuens import report
-
-        report.refuse_missing()
+        refuse_missing()
 
 
 def _listed(value: Any) -> list[Any]:

@@ -1,7 +1,8 @@
 """The command line ``gpuens``, with the commands ``run``, ``cluster``, ``batch``, ``compare``, ``generate``, ….
 
-Results are printed to stdout. Errors, warnings and progress are printed to stderr, one line each. Commands import slow
-modules only when they need them. The exit codes (`gpuens.runtime.failures`) are:
+Results are printed to stdout. Errors, warnings and progress are printed to stderr, one line each. The module of a
+command is loaded when the command line names it, and slow modules when they are needed. The exit codes
+(`gpuens.runtime.failures`) are:
 
 - 0: success.
 - 1: an unforeseen error.
@@ -17,8 +18,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any
 
 from gpuens import __version__
 from gpuens.cli.arguments import Parser
@@ -26,11 +27,31 @@ from gpuens.cli.deferred import defer
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
-# names of the commands in the order of the help; the function `add` of the module of that name adds the command
-COMMANDS = (
-    *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
-    *("align", "modes", "join", "generate", "graph", "score", "methods", "info", "demo", "warm"),
-)
+# the commands and their purpose, in the order of the help; the module of a command has its options in the function
+# `add`, and runs it by the function of its name
+COMMANDS = {
+    "run": "Find the consensus of the base clusterings in a file, or in several files whose objects are joined by "
+    "name.",
+    "cluster": "Cluster objects by their features: make many base clusterings, and find their consensus.",
+    "batch": "Run the jobs of a manifest: many consensus runs, which resume after a stop.",
+    "choose": "Compare numbers of clusters, and suggest one with its reason.",
+    "compare": "Run many methods on the same base clusterings, and compare their results, time and memory.",
+    "describe": "Describe the base clusterings in a file, and foresee the memory of each method.",
+    "evidence": "Measure how strongly base clusterings support a consensus: its clusters, its objects, and the whole.",
+    "predict": "Label new objects by a model, without a new consensus.",
+    "align": "Name the clusters of all clusterings after those of a reference, so that equal labels mean equal "
+    "clusters.",
+    "modes": "Divide clusterings into modes, groups that agree, each with a consensus of its own.",
+    "join": "Join the clusterings of several files by the names of the objects.",
+    "generate": "Make many base clusterings of features: k-means, landmark spectral clustering, mixed kinds, or "
+    "Leiden.",
+    "graph": "Cluster the objects of a graph: find the consensus of clusterings, of which only edges are compared.",
+    "score": "Compare the labels in one file with the labels in another.",
+    "methods": "List the methods, similarities and partitioners, or explain the options of the named ones.",
+    "info": "Show the processor, the devices and the installed packages, and what to type for missing ones.",
+    "demo": "Show a consensus of real data: a table of scores and a picture.",
+    "warm": "Compile all kernels for the visible GPU, so that the first fit does not wait.",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,14 +115,20 @@ def _parser() -> argparse.ArgumentParser:
     common = Parser(add_help=False)
     common.add_argument("--quiet", action="store_true", help="no progress bars and no summary")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-
-    def command(name: str, function: Any, description: str, **settings: Any) -> argparse.ArgumentParser:
-        sub = commands.add_parser(
-            name, help=description, description=description, parents=[common], allow_abbrev=False, **settings
+    for name, purpose in COMMANDS.items():
+        commands.add_parser(
+            name,
+            help=purpose,
+            description=purpose,
+            parents=[common],
+            allow_abbrev=False,
+            complete=partial(_complete, name),
         )
-        sub.set_defaults(command=function)
-        return sub
-
-    for name in COMMANDS:
-        import_module(f"gpuens.cli.{name}").add(command)
     return parser
+
+
+def _complete(name: str, parser: argparse.ArgumentParser) -> None:
+    """Load the module of a command, and add its options."""
+    module = import_module(f"gpuens.cli.{name}")
+    module.add(parser)
+    parser.set_defaults(command=getattr(module, name))

@@ -1,22 +1,25 @@
 """``gpuens align``: name the clusters of all clusterings in a file after those of a reference."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gpuens import io
 from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, add_shared, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_output, one_column, print_written, write_recorded
+from gpuens.io.paths import ARRAYS, FOLDERS
+from gpuens.labels.codes import codes_dtype
+from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import failures
+from gpuens.runtime.checks import counted
 from gpuens.runtime.record import Clock
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "align",
-        align,
-        "Name the clusters of all clusterings after those of a reference, so that equal labels mean equal clusters.",
-        epilog="A part of a cluster 2 of the reference is named 2.b, 2.c, …, alike in all clusterings. Tables hold the "
-        "names; npy, npz and zarr hold codes, whose names are in OUTPUT.json. Missing labels stay missing.",
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "A part of a cluster 2 of the reference is named 2.b, 2.c, …, alike in all clusterings. Tables hold the "
+        "names; npy, npz and zarr hold codes, whose names are in OUTPUT.json. Missing labels stay missing."
     )
     add_shared(parser, "labels")
     add_selection(parser)
@@ -36,7 +39,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def align(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
 
     is_file = args.to not in (None, "first")
     inputs = [args.labels, *([args.to] if is_file else [])]
@@ -65,8 +67,6 @@ def align(args: argparse.Namespace) -> None:
         overlap=dict(zip(map(str, result.columns), result.overlap.tolist(), strict=True)),
     )
     if not args.quiet:
-        from gpuens.runtime.checks import counted
-
         print(
             f"{args.labels}: {counted(read.ensemble.n_objects, 'object')}, "
             f"{counted(read.ensemble.n_clusterings, 'clustering')}"
@@ -88,12 +88,6 @@ SHOWN = 20  # most clusterings in the printed table
 
 def _labels(result: Any, output: str) -> Any:
     """Return an ensemble of the named clusters of all objects for a table, or their codes for an array."""
-    import numpy as np
-
-    from gpuens.io.paths import ARRAYS, FOLDERS
-    from gpuens.labels.codes import codes_dtype
-    from gpuens.labels.ensemble import Ensemble
-
     if output.lower().endswith((*ARRAYS, *FOLDERS)):
         return result.codes
     codes = result.codes.astype(codes_dtype(len(result.names)))  # -1 becomes the largest number, a missing label

@@ -5,29 +5,30 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
+from gpuens.methods import REGISTRY
 from gpuens.runtime.defaults import FORMS, METHOD
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises an error of one sentence for an invalid command line.
 
-    The function ``later`` adds options whose modules take long to import; it is called when the command line names
-    this command. If the parser has a default for ``of_method``, it accepts any option; options that it does not know
-    are interpreted later by the method (`cli.options`).
+    The function ``complete`` adds the options of a command when the command line names it, so that the modules of other
+    commands are not loaded. If the parser has a default for ``of_method``, it accepts any option; options that it does
+    not know are interpreted later by the method (`cli.options`).
     """
 
     _method_flags: Sequence[str] = ()  # options that the method interprets, not the parser
 
     def __init__(
-        self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **settings: Any
+        self, *args: Any, complete: Callable[[argparse.ArgumentParser], None] | None = None, **settings: Any
     ) -> None:
         super().__init__(*args, **settings)
-        self._later = later
+        self._complete = complete
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._later is not None:
-            self._later(self)
-            self._later = None
+        if self._complete is not None:
+            self._complete(self)
+            self._complete = None
         if self.get_default("of_method") is not None:
             if {"-h", "--help"} & set(args):
                 self._explain_methods(args)
@@ -42,8 +43,6 @@ class Parser(argparse.ArgumentParser):
         named.add_argument("--method")
         method = named.parse_known_args(args)[0].method
         if method is not None:
-            from gpuens.methods import REGISTRY
-
             explain(self, method, REGISTRY.load(method))
         of_domains = [f"--{name.replace('_', '-')}" for name in self.get_default("of_domains") or ()]
         if any(word.partition("=")[0] in of_domains for word in args):

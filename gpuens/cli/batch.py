@@ -2,21 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Callable
 
-from gpuens.cli.files import print_json
+from gpuens.cli.process import print_json
+from gpuens.runtime.checks import counted
 
 MOST_FAILED = 20  # maximum number of failed jobs that the printed summary names
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "batch",
-        batch,
-        "Run the jobs of a manifest: many consensus runs, which resume after a stop.",
-        epilog="Repeat the command to run the remaining jobs. Exit codes: 0 all done; 2 refused command or manifest; 3 "
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Repeat the command to run the remaining jobs. Exit codes: 0 all done; 2 refused command or manifest; 3 "
         "refused inputs; 4 some jobs failed; 75 failures that may not occur at the next try; 130 after Ctrl-C, 143 "
-        "after SIGTERM, with the unfinished job rolled back.",
+        "after SIGTERM, with the unfinished job rolled back."
     )
     parser.add_argument(
         "manifest", nargs="?", metavar="MANIFEST", help="yaml, json, jsonl or csv file or URI; - is jsonl on stdin"
@@ -74,8 +71,6 @@ def batch(args: argparse.Namespace) -> int:
         log="json" if args.log_format == "json" else None if args.quiet else "text",
     )
     if not args.quiet:
-        from gpuens.runtime.checks import counted
-
         pending = sum(row["status"] == "pending" for row in outcome.jobs)
         counts = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
         print(

@@ -1,23 +1,30 @@
 """``gpuens choose``: the number of clusters that the base clusterings or the features of a file support."""
 
 import argparse
-from collections.abc import Callable
+import os
 from typing import Any
 
+from gpuens import io
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, option_of, reading_of_labels
 from gpuens.cli.features import add_preparation, prepare, read_features
-from gpuens.cli.files import aligned, cell_of, check_inputs, check_page, print_json, write_page
+from gpuens.cli.files import (
+    aligned,
+    cell_of,
+    check_inputs,
+    check_page,
+    write_page,
+)
+from gpuens.cli.process import print_json
+from gpuens.io.shapes import label_shape
 from gpuens.runtime import failures
+from gpuens.runtime.checks import counted
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "choose",
-        choose,
-        "Compare numbers of clusters, and suggest one with its reason.",
-        epilog="silh.: median over the clusters of their mean silhouette, with its 95 % interval; item consensus and "
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "silh.: median over the clusters of their mean silhouette, with its 95 % interval; item consensus and "
         "certainty are means. With --features, k-means clusters samples for each k; pac, area and inconsistency "
-        "describe these clusterings, and --null compares them with data without clusters.",
+        "describe these clusterings, and --null compares them with data without clusters."
     )
     parser.add_argument("labels", metavar="LABELS", nargs="?", help="label file, as for `gpuens run`")
     add_selection(parser)
@@ -50,8 +57,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def choose(args: argparse.Namespace) -> None:
-    from gpuens import io
-
     if (args.labels is None) == (args.features is None):
         raise ValueError("give either LABELS or --features FILE.")
     if args.labels is not None:
@@ -62,7 +67,6 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError(f"{option_of(of_features[0])} applies to --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
-    from gpuens.io.shapes import label_shape
     from gpuens.workflows import choose_k as choosing
     from gpuens.workflows.describe import refuse_to_group
 
@@ -87,13 +91,11 @@ def choose(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        title = f"How many clusters has {path}?"
+        title = f"How many clusters has {os.path.basename(path)}?"
         write_page(args.report, lambda: report.render_choice(choice, title), print_path=not args.json)
 
 
 def _print_choice(choice: Any) -> None:
-    from gpuens.runtime.checks import counted
-
     names = [name for name in choice.rows[0] if name != "k"]
     cells = [[f"{row['k']:,}", *(cell_of(row[name]) for name in names)] for row in choice.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))

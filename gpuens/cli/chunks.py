@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from gpuens.cli.arguments import option_of
+from gpuens.io.paths import is_zarr
 from gpuens.runtime.defaults import FORMS
 
 CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
@@ -43,8 +44,6 @@ def scheduler_of(path: str, scheduler: str | None, *, in_one_piece: bool = False
     Without the ``scheduler`` of a user, a zarr array is read in chunks by threads, unless options of its reading need
     it ``in_one_piece``.
     """
-    from gpuens.io.paths import is_zarr
-
     return "threads" if scheduler is None and is_zarr(path) and not in_one_piece else scheduler
 
 

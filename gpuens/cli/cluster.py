@@ -1,10 +1,10 @@
 """``gpuens cluster``: make many base clusterings of features, and find their consensus."""
 
 import argparse
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from gpuens import datasets, io
 from gpuens.cli.arguments import add_reading, add_selection, add_shared
 from gpuens.cli.chunks import ChunkSettings, add_chunks, chunks_of
 from gpuens.cli.features import ClusteringInput, add_preparation, read_source
@@ -22,21 +22,21 @@ from gpuens.cli.files import (
     write_page,
 )
 from gpuens.cli.page_inputs import add_names, names_of
+from gpuens.generate import KINDS
+from gpuens.io import atomic
 from gpuens.runtime.defaults import KIND
 from gpuens.runtime.record import TIES, Clock
+from gpuens.workflows import results
+from gpuens.workflows.results import suggestion_facts
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
 NOT_IN_CHUNKS = ("missing", "evidence", "impute")
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "cluster",
-        cluster,
-        "Cluster objects by their features: make many base clusterings, and find their consensus.",
-        epilog="Clusters are numbered by size: 0 is the largest. For other parameters of the base clusterings, use "
-        "`gpuens generate`, then `gpuens run`. OUTPUT.json is a record of the run.",
-        later=_add_kind,
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Clusters are numbered by size: 0 is the largest. For other parameters of the base clusterings, use "
+        "`gpuens generate`, then `gpuens run`. OUTPUT.json is a record of the run."
     )
     parser.add_argument(
         "X", help="a file or the name of a data set, as for `gpuens generate`; with --scheduler: npy, zarr or parquet"
@@ -71,17 +71,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="write a page: how certain the clusters are, what they are like, and the least certain objects",
     )
     add_names(parser)
-
-
-def _add_kind(parser: argparse.ArgumentParser) -> None:
-    from gpuens.generate import KINDS
-
     parser.add_argument("--kind", choices=KINDS, default=KIND, help=f"kind of base clusterings ({KIND} if not given)")
 
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens.io import atomic
     from gpuens.workflows import cluster as clustering
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
@@ -126,7 +120,6 @@ def cluster(args: argparse.Namespace) -> None:
 
 def _check(args: argparse.Namespace, chunks: ChunkSettings | None) -> dict[str, Any]:
     """Raise an error, before any work, for invalid files and options; return the settings of `gpuens.cluster`."""
-    from gpuens import datasets, io
     from gpuens.workflows import cluster as clustering
 
     if args.evidence:
@@ -150,8 +143,6 @@ def _check(args: argparse.Namespace, chunks: ChunkSettings | None) -> dict[str, 
 
 def _facts(args: argparse.Namespace, source: ClusteringInput, estimator: Any, result: RunResult) -> dict[str, Any]:
     """Return the facts for the record, except versions, times and memory."""
-    from gpuens.workflows.results import suggestion_facts
-
     return {
         "method": args.method,
         "kind": args.kind,
@@ -181,9 +172,6 @@ def _source_in_chunks(args: argparse.Namespace, chunks: ChunkSettings) -> Cluste
 
 
 def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> RunResult:
-    from gpuens import io
-    from gpuens.workflows import results
-
     with clock.phase("evidence", EVIDENCE) if evidence else nullcontext():
         fit_results = results.results_of(estimator, None, evidence)
     with clock.phase("write", f"writing {args.output}"):

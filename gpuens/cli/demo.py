@@ -1,11 +1,9 @@
 """``gpuens demo``: cluster a real data set, and show a table of scores and a picture."""
 
 import argparse
-from collections.abc import Callable
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command("demo", demo, "Show a consensus of real data: a table of scores and a picture.")
+def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
     parser.add_argument("--output-dir", default=".", metavar="DIR", help="folder of the picture (.)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the k-means (0)")

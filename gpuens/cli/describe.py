@@ -2,21 +2,24 @@
 
 import argparse
 import re
-from collections.abc import Callable
 from typing import Any
 
+from gpuens import io
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, options_of_labels, reading_of_labels
-from gpuens.cli.files import aligned, check_inputs, print_json
+from gpuens.cli.files import aligned, check_inputs
+from gpuens.cli.process import print_json
+from gpuens.io.shapes import label_shape
+from gpuens.labels.shape import ASSUMED_CLUSTERS, LabelShape
+from gpuens.methods import REGISTRY
 from gpuens.runtime import failures
+from gpuens.runtime.checks import counted, human_bytes
+from gpuens.runtime.device import memory_budget
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "describe",
-        describe,
-        "Describe the base clusterings in a file, and foresee the memory of each method.",
-        epilog="The memory is the peak of `gpuens run` without --evidence and --report. The order of the time is for G "
-        "distinct label rows, M clusterings, C clusters of all clusterings, N objects and k clusters wanted.",
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "The memory is the peak of `gpuens run` without --evidence and --report. The order of the time is for G "
+        "distinct label rows, M clusterings, C clusters of all clusterings, N objects and k clusters wanted."
     )
     parser.add_argument("labels", nargs="?", metavar="LABELS", help="label file, as for `gpuens run`")
     add_selection(parser)
@@ -39,8 +42,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def describe(args: argparse.Namespace) -> None:
-    from gpuens import io
-
     if (args.labels is None) == (args.shape is None):
         raise ValueError("give either LABELS or --shape NxM.")
     if args.shape is not None:
@@ -48,13 +49,11 @@ def describe(args: argparse.Namespace) -> None:
             raise ValueError("--shape needs -k, the number of clusters of the consensus.")
         if options := [*options_of_labels(args), *["--no-forecasts"] * args.no_forecasts]:
             raise ValueError(f"{options[0]} is for LABELS; leave it out with --shape.")
-        from gpuens.labels.shape import LabelShape
 
         shape = LabelShape(*args.shape)
         _foresee_alone(args, shape, str(shape))
         return
     check_inputs(args.labels)
-    from gpuens.io.shapes import label_shape
     from gpuens.workflows import describe as description
 
     with failures.stage("read", f"reading {args.labels}"):
@@ -99,7 +98,6 @@ def _shape(text: str) -> tuple[int, int]:
 
 def _foresee_alone(args: argparse.Namespace, shape: Any, about: str) -> None:
     """Print forecasts for labels that are not read; ``about`` is the first line."""
-    from gpuens.labels.shape import ASSUMED_CLUSTERS
     from gpuens.methods.forecast import ASSUMED_K
     from gpuens.workflows import describe as description
 
@@ -116,10 +114,6 @@ def _foresee_alone(args: argparse.Namespace, shape: Any, about: str) -> None:
 
 def _print_methods(methods: dict[str, Any], k: int) -> None:
     """Print the forecast memory and the order of the time of each method, or the reason why there is no forecast."""
-    from gpuens.methods import REGISTRY
-    from gpuens.runtime.checks import counted, human_bytes
-    from gpuens.runtime.device import memory_budget
-
     peaks = sorted((forecast.memory, name) for name, forecast in methods.items() if forecast.memory is not None)
     print(f"methods for {counted(k, 'cluster')}; {human_bytes(memory_budget())} may be used")
     lines = [[name, human_bytes(memory), REGISTRY.load(name).cost] for memory, name in peaks]

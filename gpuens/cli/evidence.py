@@ -1,9 +1,11 @@
 """``gpuens evidence``: measure how strongly base clusterings support a consensus; both are read from files."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gpuens import io
 from gpuens.cli.arguments import (
     add_matching,
     add_reading_of_labels,
@@ -13,22 +15,23 @@ from gpuens.cli.arguments import (
     reading_of_labels,
 )
 from gpuens.cli.file_consensus import EVIDENCE
-from gpuens.cli.files import aligned, cell_of, check_inputs, one_column, print_json
+from gpuens.cli.files import aligned, cell_of, check_inputs, one_column
+from gpuens.cli.process import print_json
+from gpuens.io import outputs
+from gpuens.io.paths import WITH_NUMBERS
 from gpuens.runtime import failures
+from gpuens.runtime.checks import counted
 
 MOST_ROWS = 1000  # largest number of clusters for which all are printed
 LARGEST = 30  # number of clusters that are printed, the largest ones, if there are more
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "evidence",
-        evidence,
-        "Measure how strongly base clusterings support a consensus: its clusters, its objects, and the whole.",
-        epilog="consensus: mean share of the clusterings that put two members together; stability: mean Jaccard index "
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "consensus: mean share of the clusterings that put two members together; stability: mean Jaccard index "
         "with the most similar cluster of each clustering; item, certainty and silhouette: means over the members; "
         "nearest: the largest mean share with another cluster. PAC: the share of pairs that are together in more than "
-        "a tenth and at most nine tenths of the clusterings.",
+        "a tenth and at most nine tenths of the clusterings."
     )
     add_shared(parser, "labels")
     parser.add_argument(
@@ -53,14 +56,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def evidence(args: argparse.Namespace) -> None:
-    from gpuens import io
-    from gpuens.io import outputs
-    from gpuens.io.paths import WITH_NUMBERS
-
     check_inputs(args.labels, args.consensus)
     if args.output is not None:
         io.packages_for(outputs.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
-    import numpy as np
 
     from gpuens.evidence import Evidence
 
@@ -88,8 +86,6 @@ def evidence(args: argparse.Namespace) -> None:
 def _print_evidence(
     args: argparse.Namespace, ensemble: Any, support: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:
-    from gpuens.runtime.checks import counted
-
     print(
         f"{args.labels}: {counted(ensemble.n_objects, 'object')}, {counted(ensemble.n_clusterings, 'clustering')}; "
         f"{args.consensus}: {counted(len(rows), 'cluster')}"
@@ -131,8 +127,6 @@ def _summary(support: Any) -> dict[str, Any]:
 
 def _rows(support: Any, names: list[Any]) -> list[dict[str, Any]]:
     """Return one dict for each cluster of the consensus, with its size and the evidence for it."""
-    import numpy as np
-
     clusters, objects, labels = support.clusters, support.objects, support.labels
 
     def means(values: np.ndarray) -> list[float | None]:

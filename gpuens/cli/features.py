@@ -5,8 +5,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from gpuens import datasets, io
 from gpuens.cli.arguments import option_of, reading
+from gpuens.labels.features import Features, as_csr, as_numbers
+from gpuens.runtime import checks
 from gpuens.runtime.defaults import FORMS, SCALES
+from gpuens.runtime.device import memory_budget
 
 # options that `reading` returns for commands which read labels or features
 OF_LABELS = ("no_missing", *FORMS)
@@ -55,13 +61,7 @@ def read_source(args: argparse.Namespace, *, scale: bool = True) -> ClusteringIn
     If ``args.kind`` is "leiden", the graph of an h5ad file is read, unless the user names features; and a sparse square
     matrix of another file is a graph.
     """
-    import numpy as np
-
-    from gpuens import io
     from gpuens.generate.neighbor_graph import is_graph
-    from gpuens.labels.features import as_csr
-    from gpuens.runtime import checks
-    from gpuens.runtime.device import memory_budget
 
     leiden = args.kind == "leiden"
     cells = leiden and args.X.lower().endswith(io.ANNOTATED)
@@ -90,8 +90,6 @@ def read_features(name: str, args: argparse.Namespace, *, beside: str | None = N
     If a label file is ``beside``, with the names ``ids`` of its objects, the features are in its order, and the
     options of the command describe that file.
     """
-    from gpuens import datasets
-
     if beside is not None:
         return datasets.load_beside(beside, ids, name, by_position=args.by_position)
     how = {option: value for option, value in reading(args).items() if value is not None}
@@ -106,7 +104,6 @@ def prepare(X: Any, args: argparse.Namespace) -> Prepared:
     filled, facts = impute(X, args)
     if args.scale in (None, "none"):
         return filled, facts
-    from gpuens.labels.features import Features
 
     scaled, scale = Features.of(filled).scaled(args.scale)
     return scaled.values, facts | {"scale": scale}
@@ -116,11 +113,8 @@ def impute(X: Any, args: argparse.Namespace) -> Prepared:
     """Return features, filled in as the option says, and the entries of the record about this."""
     if args.impute in (None, "none"):
         return X, {}
-    import numpy as np
     import pandas as pd
     from sklearn.impute import SimpleImputer
-
-    from gpuens.labels.features import as_numbers
 
     values, sparse = as_numbers(X), hasattr(X, "tocsr")
     missing = np.isnan(values.data if sparse else values)

@@ -5,9 +5,22 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from gpuens import datasets, io
 from gpuens.cli.chunks import IN_ONE_PIECE, ChunkSettings
 from gpuens.cli.graph_settings import GraphSettings
+from gpuens.io import annotated
+from gpuens.io.paths import IN_CHUNKS
+from gpuens.io.shapes import label_shape
+from gpuens.labels.odd_columns import warn_of_equal_clusterings
+from gpuens.labels.weights import copies_of
+from gpuens.methods.registered import CONNECTED
+from gpuens.runtime.checks import gist
+from gpuens.runtime.device import to_host
 from gpuens.runtime.record import TIES, Clock
+from gpuens.workflows import results
+from gpuens.workflows.results import potts_of, suggestion_facts, vote_facts
 
 EVIDENCE = "computing the evidence for each object"  # text that the progress display shows
 
@@ -27,8 +40,6 @@ def check_input(
     which the user gave it, such as a command-line option.
     """
     if neighbors:
-        from gpuens.methods.registered import CONNECTED
-
         parts = estimator.checked_parts()
         if method in CONNECTED:
             parts.refuse_graph(type(estimator).__name__)
@@ -99,8 +110,6 @@ class LabelSource:
 
     def read_labels(self, shared_names: bool) -> Any:
         """Read the clusterings as an `io.LabelFile`, without the columns of weights and of places."""
-        from gpuens import io
-
         if self.more_labels:
             return io.read_joined([self.labels, *self.more_labels], **self.reading)
         # objects without an answer become unknown, and words for no answer are those of the estimator
@@ -113,11 +122,6 @@ class LabelSource:
 
     def read_weights(self) -> Any:
         """Read the weights of all objects of the file, as an array of numbers."""
-        import numpy as np
-
-        from gpuens import io
-        from gpuens.runtime.checks import gist
-
         reading = {name: self.reading[name] for name in ("key", "sep", "header") if name in self.reading}
         must = f"--weight-column={self.weight_column} must name one column of numbers, the weights of the objects"
         try:
@@ -181,7 +185,6 @@ class FileConsensus:
             with clock.phase("fit"):
                 n_labels = ensemble.n_objects * ensemble.n_clusterings
                 check_overlaps(n_labels, ensemble.n_clusters, self.estimator.n_clusters)
-        from gpuens.workflows import results
 
         with clock.phase("fit", f"fitting {self.method} to {ensemble.n_objects:,} objects"):
             self.estimator.fit(ensemble, **beside)
@@ -192,8 +195,6 @@ class FileConsensus:
 
     def complete(self, result: RunResult, clock: Clock) -> RunResult:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
-        from gpuens.workflows import results
-
         output = self.output
         with clock.phase("evidence", EVIDENCE) if output.needs_evidence else nullcontext():
             contents = output.evidence, output.membership, output.min_confidence, result.weights
@@ -202,7 +203,6 @@ class FileConsensus:
 
     def refuse_beyond_memory(self) -> None:
         """Raise MemoryError, before the labels are read, if the run would certainly exceed the memory budget."""
-        from gpuens.io.shapes import label_shape
         from gpuens.methods.forecast import refuse_beyond_memory
 
         source = self.source
@@ -216,7 +216,6 @@ class FileConsensus:
     @property
     def _remedies(self) -> dict[str, str]:
         """The settings of this run that reduce its memory, as the user would write them."""
-        from gpuens.io.paths import IN_CHUNKS
         from gpuens.methods.forecast import SAMPLE
 
         source, output = self.source, self.output
@@ -229,9 +228,6 @@ class FileConsensus:
 
     def _read_input(self, clock: Clock) -> tuple[RunResult, dict[str, Any]]:
         """Read all files; return the input as a result without sizes, and the further arguments of the fit."""
-        from gpuens import datasets
-        from gpuens.io import annotated
-
         source, beside = self.source, {}
         with clock.phase("read", f"reading {source}"):
             self.refuse_beyond_memory()
@@ -269,8 +265,6 @@ class FileConsensus:
 
     def _refuse_fractions(self, weights: Any, n_clusterings: int) -> None:
         """Raise an error, before the fit, if evidence is needed and weights have fractions."""
-        from gpuens.labels.weights import copies_of
-
         if self.output.needs_evidence and not copies_of(weights, len(weights), n_clusterings).whole:
             option = "--evidence" if self.output.evidence else "--min-confidence"
             raise ValueError(
@@ -279,17 +273,12 @@ class FileConsensus:
             )
 
     def _write(self, result: RunResult, fit_results: Any, clock: Clock) -> RunResult:
-        from gpuens import io
-
         with clock.phase("write", f"writing {self.output.path}"):
             io.write_labels(self.output.path, fit_results.labels, ids=result.file.ids, beside=fit_results.beside)
         return result._replace(evidence=fit_results.evidence, n_doubtful=fit_results.n_doubtful)
 
     def _write_copy(self, result: RunResult, key: str, clock: Clock) -> RunResult:
         """Write a copy of the h5ad input file with labels and evidence."""
-        from gpuens.io import annotated
-        from gpuens.workflows import results
-
         with clock.phase("evidence", EVIDENCE):
             fit_results = results.all_results_of(
                 self.estimator, result.file.labelled, self.output.min_confidence, result.weights
@@ -321,10 +310,6 @@ class FileConsensus:
 
     def _warn_of_equal_clusterings(self) -> None:
         """Warn about clusterings that have equal clusters in all core groups, and therefore for all objects."""
-        import numpy as np
-
-        from gpuens.labels.odd_columns import warn_of_equal_clusterings
-
         if self.is_exact and "columns" not in self.source.reading:
             reduction = self.estimator.reduction_
             groups, n = reduction.ensemble, int(reduction.counts.sum())
@@ -333,8 +318,6 @@ class FileConsensus:
 
     def facts(self, result: RunResult) -> dict[str, Any]:
         """Return the facts that the record of the run contains, except versions, times and memory."""
-        from gpuens.workflows.results import potts_of, suggestion_facts, vote_facts
-
         source, estimator, ensemble = self.source, self.estimator, result.ensemble
         facts = {
             "method": self.method,
@@ -370,10 +353,6 @@ class FileConsensus:
 
     def cluster_weights(self, result: RunResult) -> list[float]:
         """Return the summed weights of the objects in each cluster, in the order of ``result.sizes``."""
-        import numpy as np
-
-        from gpuens.runtime.device import to_host
-
         labels = to_host(self.estimator.labels_)
         sums = np.zeros(labels.max() + 1, dtype=result.weights.dtype.kind + "8")  # whole numbers of any size are exact
         np.add.at(sums, labels, result.weights)

@@ -8,8 +8,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from gpuens import io
 from gpuens.cli.process import print_error
-from gpuens.runtime import failures
+from gpuens.io import atomic, outputs
+from gpuens.io.content import input_kind
+from gpuens.io.paths import WITH_NUMBERS, check_readable, file_kind
+from gpuens.io.reading import read_column_file
+from gpuens.labels.object_names import match_files, names_of_objects
+from gpuens.runtime import checks, failures
+from gpuens.runtime.checks import counted, human_bytes
 from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
@@ -18,9 +25,6 @@ def check_inputs(*paths: str, kinds: tuple[str, ...] | None = None) -> None:
 
     Its ending must be one of ``kinds``. Without them, it is of any kind that `gpuens.io` reads.
     """
-    from gpuens.io.content import input_kind
-    from gpuens.io.paths import check_readable, file_kind
-
     for path in paths:
         kind = input_kind(path) if kinds is None else file_kind(path, kinds)
         check_readable(path, folder=kind == ".zarr")
@@ -44,10 +48,6 @@ def one_column(
     is raised if ``path`` lacks them too. If ``path`` has several columns, an error is raised with the advice
     ``instead``. With ``partial``, objects that ``path`` lacks have a missing label.
     """
-    from gpuens.io.reading import read_column_file
-    from gpuens.labels.object_names import match_files, names_of_objects
-    from gpuens.runtime import checks
-
     read = read_column_file(path, beside=True, **{"results": True, **reading})
     if nowhere := [column for column in read.lacks if column in lacks]:
         raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
@@ -86,17 +86,12 @@ def without_index(column: Any) -> Any:
 
 def check_output(output: str, *sources: str) -> None:
     """Raise an error, before any work, if the output file or its record cannot be written."""
-    from gpuens import io
-    from gpuens.io import atomic, outputs
-
     io.packages_for(outputs.check_output(output, io.OUTPUTS, inputs=sources))
     outputs.check_record(atomic.record_of(output))
 
 
 def check_beside(option: str, output: str) -> None:
     """Raise an error, before any work, if the output file cannot hold the numbers that ``option`` adds to it."""
-    from gpuens.io.paths import WITH_NUMBERS
-
     if not output.lower().endswith(WITH_NUMBERS):
         raise ValueError(
             f"{option} is written beside the labels, which {output!r} cannot hold; name a csv, tsv, parquet or npz "
@@ -107,7 +102,6 @@ def check_beside(option: str, output: str) -> None:
 def check_page(path: str, *sources: str) -> None:
     """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``."""
     from gpuens import report
-    from gpuens.io import outputs
 
     report.refuse_missing()
     outputs.check_output(path, (".html",), inputs=sources)
@@ -115,8 +109,6 @@ def check_page(path: str, *sources: str) -> None:
 
 def check_model(path: str, *inputs: str) -> None:
     """Raise an error if a model file cannot be written to ``path``, or would replace another file of the command."""
-    from gpuens.io import outputs
-
     outputs.check_output(path, (".npz",), inputs=inputs)
 
 
@@ -125,8 +117,6 @@ def write_page(path: str, draw: Callable[[], bytes], *, print_path: bool = False
 
     Results in the buffer of stdout are printed before the page is drawn, because drawing may fail.
     """
-    from gpuens.io import atomic
-
     sys.stdout.flush()
     with failures.stage("report", "drawing the report"), atomic.replacing(path) as file:
         file.write(draw())
@@ -137,8 +127,6 @@ def write_page(path: str, draw: Callable[[], bytes], *, print_path: bool = False
 @contextmanager
 def labels_kept(output: str) -> Iterator[None]:
     """If the block fails, print that the output file with the labels and its record are already written."""
-    from gpuens.io import atomic
-
     try:
         yield
     except BaseException:
@@ -163,9 +151,6 @@ def write_recorded(
     args: argparse.Namespace, clock: Clock, labels: Any, writing: dict[str, Any], /, **entries: Any
 ) -> None:
     """Write labels to ``args.output``, with further arguments of `io.write_labels`, and the record with ``entries``."""
-    from gpuens import io
-    from gpuens.io import atomic
-
     with atomic.recorded(args.output) as record:
         with clock.phase("write", f"writing {args.output}"):
             io.write_labels(args.output, labels, **writing)
@@ -173,9 +158,6 @@ def write_recorded(
 
 
 def print_written(clock: Clock, output: str, where: str = "") -> None:
-    from gpuens.io import atomic
-    from gpuens.runtime.checks import human_bytes
-
     spent = clock.seconds_so_far()
     peak = peak_memory()
     phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in spent.items() if name != "total")
@@ -199,16 +181,12 @@ def clusters_of(sizes: Sequence[int], things: str = "object") -> str:
     >>> clusters_of([1200, 1]), clusters_of([1])
     ('2 clusters, of 1,200, 1 objects', '1 cluster, of 1 object')
     """
-    from gpuens.runtime.checks import counted
-
     plural = "s" * (list(sizes) != [1])
     return f"{counted(len(sizes), 'cluster')}, of {first_numbers(sizes)} {things}{plural}"
 
 
 def clusterings_of(ensemble: Any) -> str:
     """Return the numbers of base clusterings and of their clusters as a text."""
-    from gpuens.runtime.checks import counted
-
     return f"{counted(ensemble.n_clusterings, 'clustering')} with {counted(ensemble.n_clusters, 'cluster')}"
 
 
@@ -229,9 +207,3 @@ def cell_of(value: Any) -> str:
 def first_names(names: Sequence[Any]) -> str:
     """Return the first twenty of some names as a text."""
     return ", ".join(map(str, names[:20])) + " …" * (len(names) > 20)
-
-
-def print_json(facts: Any) -> None:
-    import json
-
-    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False, default=str))

@@ -1,26 +1,23 @@
 """``gpuens generate``: make base clusterings of features or of a graph."""
 
 import argparse
-from collections.abc import Callable
+
+import numpy as np
 
 from gpuens.cli.arguments import add_reading, add_selection, add_shared
 from gpuens.cli.features import add_preparation, read_source
 from gpuens.cli.files import check_output, print_written, write_recorded
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
+from gpuens.generate import KINDS, of_kind
+from gpuens.runtime.checks import counted
 from gpuens.runtime.record import Clock
 
 # names of the parameters of functions in `gpuens.generate` for which the command has no option
 NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "generate",
-        generate,
-        "Make many base clusterings of features: k-means, landmark spectral clustering, mixed kinds, or Leiden.",
-        epilog="OUTPUT.json is a record of the run.",
-        later=_add_parameters,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "OUTPUT.json is a record of the run."
     parser.add_argument(
         "X",
         help="npy, npz, csv, tsv, parquet, h5ad or zarr file, or the name of a data set; leiden also takes a graph: a "
@@ -30,11 +27,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_reading(parser)
     add_preparation(parser)
     add_shared(parser, "output")
-
-
-def _add_parameters(parser: argparse.ArgumentParser) -> None:
-    from gpuens.generate import KINDS
-
     parser.add_argument(
         "--kind",
         choices=KINDS,
@@ -47,13 +39,10 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
 
 def generate(args: argparse.Namespace) -> None:
     clock = Clock()
-    import numpy as np
-
-    from gpuens import generate
 
     check_output(args.output, args.X)
-    function = generate.of_kind(args.kind, args.device or "auto")
-    for kind, generator in generate.KINDS.items():
+    function = of_kind(args.kind, args.device or "auto")
+    for kind, generator in KINDS.items():
         refuse_parameters(args, generator, function, f"--kind {args.kind} takes no {{}}; use it with --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read", f"reading {args.X}"):
@@ -76,8 +65,6 @@ def generate(args: argparse.Namespace) -> None:
         clusters_of_each=ks,
     )
     if not args.quiet:
-        from gpuens.runtime.checks import counted
-
         print(f"{args.X}: {source}")
         name = "k-means" if args.kind == "kmeans" else args.kind
         print(f"{name}: {counted(len(ks), 'clustering')}, with {min(ks):,} to {max(ks):,} clusters each")

@@ -1,9 +1,9 @@
 """``gpuens graph``: find the consensus of clusterings of a graph, from a list of its edges."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+from gpuens import io
 from gpuens.cli.arguments import (
     add_matching,
     add_reading_of_labels,
@@ -14,20 +14,21 @@ from gpuens.cli.arguments import (
 )
 from gpuens.cli.files import check_inputs, check_output, clusterings_of, clusters_of, print_written, write_recorded
 from gpuens.cli.options import add_parameters, read_parameters
+from gpuens.io.paths import check_readable
+from gpuens.labels.object_names import order_of_numbers
+from gpuens.runtime.checks import counted
 from gpuens.runtime.record import Clock
+from gpuens.workflows.graph_consensus import graph_consensus
+from gpuens.workflows.results import cluster_sizes
 
 # names of the parameters of `gpuens.graph_consensus` for which the command has no option made from the signature
 NOT_OPTIONS = ("graph", "labels", "progress")
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "graph",
-        graph,
-        "Cluster the objects of a graph: find the consensus of clusterings, of which only edges are compared.",
-        epilog="Base clusterings are Leiden clusterings of the graph, unless --labels gives others. Clusters are "
-        "numbered by size: 0 is the largest. OUTPUT.json is a record of the run.",
-        later=_add_parameters,
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Base clusterings are Leiden clusterings of the graph, unless --labels gives others. Clusters are "
+        "numbered by size: 0 is the largest. OUTPUT.json is a record of the run."
     )
     parser.add_argument(
         "edges",
@@ -45,20 +46,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_reading_of_labels(parser)
     add_matching(parser)
     add_shared(parser, "output")
-
-
-def _add_parameters(parser: argparse.ArgumentParser) -> None:
-    from gpuens.workflows.graph_consensus import graph_consensus
-
     add_parameters(parser, {"graph": graph_consensus}, leave_out=NOT_OPTIONS)
 
 
 def graph(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
-    from gpuens.io.paths import check_readable
-    from gpuens.workflows.graph_consensus import graph_consensus
-    from gpuens.workflows.results import cluster_sizes
 
     if args.labels is None and (options := options_of_labels(args)):
         raise ValueError(f"{options[0]} is for the file of --labels; name this file, or leave {options[0]} out.")
@@ -93,8 +85,6 @@ def graph(args: argparse.Namespace) -> None:
         cluster_sizes=sizes,
     )
     if not args.quiet:
-        from gpuens.runtime.checks import counted
-
         source = "leiden" if args.labels is None else args.labels
         print(f"{args.edges}: {counted(len(result.labels), 'object')}, {counted(len(result.kept), 'edge')}")
         print(f"{source}: {clusterings_of(result.ensemble)}")
@@ -108,9 +98,6 @@ def _labels(args: argparse.Namespace) -> Any:
     Objects that are numbered from 0 are in the order of their numbers, which then are no names to be written, unless
     the user names their column.
     """
-    from gpuens import io
-    from gpuens.labels.object_names import order_of_numbers
-
     ensemble = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
     index = ensemble.index
     if args.by_position:

@@ -4,12 +4,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from gpuens.labels.edges import Edges
-    from gpuens.labels.graph import Graph
-    from gpuens.runtime.options import Option
+import numpy as np
+
+from gpuens import io
+from gpuens.io.paths import ANNOTATED
+from gpuens.labels.edges import Edges, matrix_to_edges
+from gpuens.labels.graph import N_NEIGHBORS, Graph
+from gpuens.labels.object_names import match_files, names_of_objects
+from gpuens.methods.registered import CONNECTED, REGISTRY
+from gpuens.runtime import checks
+from gpuens.runtime.options import Option, options
 
 SOURCES = ("coordinates", "coordinates_columns", "graph", "grid")  # settings that name neighbours, alone or together
 OF_PLACES = ("groups_column", "nearest", "max_length")  # settings that need coordinates
@@ -71,8 +77,6 @@ class GraphSettings(NamedTuple):
         ``excluded`` are settings of the same run for which there must be no graph.
         ``spelled`` converts the name of a setting to the form in which the user gave it, such as a command-line option.
         """
-        from gpuens.runtime import checks
-
         sources = [name for name in SOURCES if name in self.chosen]
         if "coordinates" in sources and "coordinates_columns" in sources:
             sources.remove("coordinates_columns")
@@ -116,10 +120,6 @@ class GraphSettings(NamedTuple):
 
         ``reading`` are the arguments for reading the file ``labels``.
         """
-        from gpuens import io
-        from gpuens.labels.edges import matrix_to_edges
-        from gpuens.labels.graph import Graph
-
         if self.grid is not None:
             return None
         if self.graph is None:
@@ -130,11 +130,6 @@ class GraphSettings(NamedTuple):
         return replace(Graph.of(edges), places=_places_of_cells(labels))
 
     def _places(self, labels: str, reading: Mapping[str, Any]) -> Places:
-        import numpy as np
-
-        from gpuens import io
-        from gpuens.io.paths import ANNOTATED
-
         how = {name: reading[name] for name in ("key", "sep", "header") if name in reading}
         beside = self.files(labels).get("coordinates")
         path = labels if beside is None else beside
@@ -159,10 +154,6 @@ class GraphSettings(NamedTuple):
 
     def _read_groups(self, path: str, how: Mapping[str, Any]) -> Any:
         """Read the group of each object (n_objects,)."""
-        import numpy as np
-
-        from gpuens import io
-
         columns = list(io.read_columns(path, columns=[self.groups_column], **how).values())
         if len(columns) != 1:
             raise ValueError(f"groups_column={self.groups_column!r} must name one column; write its whole name.")
@@ -170,15 +161,12 @@ class GraphSettings(NamedTuple):
 
     def graph_of(
         self, source: "Places | Edges | Graph | None", labels: str, read: Any, *, by_position: bool = False
-    ) -> "Graph":
+    ) -> Graph:
         """Return the graph of the objects of an ensemble from what `read` returned.
 
         ``read`` is the `gpuens.io.reading.LabelFile` of the file ``labels``. Objects are matched by name, unless
         ``by_position``. A graph has no edges to objects that were left out.
         """
-        from gpuens.labels.graph import N_NEIGHBORS, Graph
-        from gpuens.labels.object_names import match_files, names_of_objects
-
         n_objects = read.ensemble.n_objects if read.labelled is None else len(read.labelled)
         if self.shape is not None:
             graph = Graph.grid(self.shape)
@@ -203,20 +191,18 @@ class GraphSettings(NamedTuple):
             )
         return graph if read.labelled is None else graph.subgraph(read.labelled)
 
-    def facts(self, graph: "Graph") -> dict[str, Any]:
+    def facts(self, graph: Graph) -> dict[str, Any]:
         """Return the entry of the record about the graph of a run."""
         sizes = {"n_objects": graph.n_objects, "n_edges": graph.n_edges, "n_components": graph.n_components}
         return {"graph": {"from": self.chosen, **sizes}}
 
 
-def options_with_neighbors(method: str) -> "dict[str, Option]":
+def options_with_neighbors(method: str) -> dict[str, Option]:
     """Return the parameters of a method for objects with neighbours, by name.
 
     They are those of the method and, unless its clusters are connected, those of `gpuens.Spatial`.
     """
-    from gpuens.methods.registered import CONNECTED, REGISTRY
     from gpuens.methods.spatial import Spatial
-    from gpuens.runtime.options import options
 
     of_method = {**options(REGISTRY.load(method)), **({} if method in CONNECTED else options(Spatial))}
     return {name: option for name, option in of_method.items() if name not in ("method", "reduction")}
@@ -224,8 +210,6 @@ def options_with_neighbors(method: str) -> "dict[str, Option]":
 
 def _places_of_cells(path: str) -> Any:
     """Return the places of the cells of an h5ad file (n_obs, n_dimensions), or None if it has none."""
-    from gpuens import io
-
     try:
         places, _ = io.reading.read_feature_file(path, key=PLACES_OF_CELLS)
     except (ValueError, KeyError):
@@ -235,6 +219,4 @@ def _places_of_cells(path: str) -> Any:
 
 def _is_key(text: str, labels: str) -> bool:
     """Return whether a setting names an entry of the label file, an h5ad file, and not a file: it has no ending."""
-    from gpuens.io.paths import ANNOTATED
-
     return labels.lower().endswith(ANNOTATED) and "." not in text and os.path.basename(text) == text

@@ -2,13 +2,12 @@
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from gpuens.cli.arguments import add_shared
-from gpuens.cli.files import print_json
+from gpuens.cli.process import print_json
 from gpuens.runtime import installing
 from gpuens.runtime.failures import Temporary, describe
 from gpuens.runtime.record import extras, machine, surroundings
@@ -17,10 +16,7 @@ WIDTH = 120  # characters of a line
 N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that is clustered by --check
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "info", info, "Show the processor, the devices and the installed packages, and what to type for missing ones."
-    )
+def add(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "json")
     parser.add_argument(
         "--check",

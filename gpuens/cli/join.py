@@ -1,21 +1,18 @@
 """``gpuens join``: bring the clusterings of several files together in one file, by the names of the objects."""
 
 import argparse
-from collections.abc import Callable
 
+from gpuens import io
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import check_inputs, check_output, first_names, print_written, write_recorded
+from gpuens.io.paths import ANNOTATED, OUTPUTS, WITH_NUMBERS, file_kind
+from gpuens.runtime.checks import counted
 from gpuens.runtime.defaults import HOW_TO_JOIN
 from gpuens.runtime.record import Clock
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "join",
-        join,
-        "Join the clusterings of several files by the names of the objects.",
-        epilog="`gpuens run A B …` joins files in the same way. OUTPUT.json is a record of the join.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "`gpuens run A B …` joins files in the same way. OUTPUT.json is a record of the join."
     parser.add_argument(
         "labels",
         metavar="LABELS",
@@ -36,8 +33,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def join(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
-    from gpuens.io.paths import ANNOTATED, OUTPUTS, WITH_NUMBERS, file_kind
 
     check_inputs(*args.labels)
     check_output(args.output, *args.labels)
@@ -65,8 +60,6 @@ def join(args: argparse.Namespace) -> None:
         n_labels=ensemble.sizes.sum().item(),
     )
     if not args.quiet:
-        from gpuens.runtime.checks import counted
-
         share = ensemble.sizes.sum() / (ensemble.n_objects * ensemble.n_clusterings)
         print(
             f"{counted(len(args.labels), 'file')}: {counted(ensemble.n_objects, 'object')}, "

@@ -1,26 +1,21 @@
 """``gpuens methods``: list the methods, similarities and partitioners, or explain their options."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import Parser, add_shared
-from gpuens.cli.files import print_json
 from gpuens.cli.options import explain, flags
+from gpuens.cli.process import print_json
+from gpuens.methods import REGISTRY, partitioners, similarities
 from gpuens.runtime.registry import summary
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "methods", methods, "List the methods, similarities and partitioners, or explain the options of the named ones."
-    )
+def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="methods, similarities or partitioners to explain")
     add_shared(parser, "json")
 
 
 def methods(args: argparse.Namespace) -> None:
-    from gpuens.methods import REGISTRY, partitioners, similarities
-
     if not args.names and not args.json:
         print("--method")
         _print(REGISTRY.summaries())

@@ -1,30 +1,30 @@
 """``gpuens modes``: divide the clusterings in a file into modes, groups that agree."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gpuens import io
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, options_of_labels, reading_of_labels
 from gpuens.cli.files import (
     aligned,
     check_beside,
     check_inputs,
     check_output,
-    print_json,
     print_written,
     write_recorded,
 )
+from gpuens.cli.process import print_json
+from gpuens.io.memberships import read_membership_ids
 from gpuens.runtime import failures
 from gpuens.runtime.record import Clock
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "modes",
-        modes,
-        "Divide clusterings into modes, groups that agree, each with a consensus of its own.",
-        epilog="agreement: mean ARI of the pairs of members; VI (bits) and ARI: between the consensus of a mode and "
-        "that of mode 0.",
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "agreement: mean ARI of the pairs of members; VI (bits) and ARI: between the consensus of a mode and "
+        "that of mode 0."
     )
     parser.add_argument(
         "labels",
@@ -62,8 +62,6 @@ def modes(args: argparse.Namespace) -> None:
         print(result.story)
         print(aligned(_lines(result)))
     if args.output is not None:
-        import numpy as np
-
         consensuses = np.column_stack([mode.consensus for mode in result.modes])
         names = [f"mode_{mode}" for mode in range(len(result.modes))]
         shares = {f"{name}_share": mode.membership for name, mode in zip(names, result.modes, strict=True)}
@@ -75,9 +73,6 @@ def modes(args: argparse.Namespace) -> None:
 
 def _read_clusterings(args: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     """Return the clusterings, labels or memberships, the names of the objects or None, and those of the clusterings."""
-    from gpuens import io
-    from gpuens.io.memberships import read_membership_ids
-
     how = reading_of_labels(args)
     if not io.holds_memberships(args.labels[0]):
         if len(args.labels) == 1:

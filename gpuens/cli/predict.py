@@ -1,22 +1,29 @@
 """``gpuens predict``: label new objects by a model that `gpuens run --model` or ``estimator.save`` has written."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gpuens import io
 from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, add_shared, reading
-from gpuens.cli.files import check_inputs, clusters_of, facts, print_written
+from gpuens.cli.files import check_inputs, clusters_of, facts, print_written, without_index
+from gpuens.io import atomic, outputs
+from gpuens.io.annotated import BESIDE
+from gpuens.io.outputs import kind_like
+from gpuens.io.paths import WITH_NUMBERS, without_slash
+from gpuens.io.reading import names_in, read_column_file
+from gpuens.runtime import device as devices
+from gpuens.runtime.checks import counted
 from gpuens.runtime.record import Clock
+from gpuens.workflows.results import expand
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "predict",
-        predict,
-        "Label new objects by a model, without a new consensus.",
-        epilog="A label row known from the fit keeps its label; any other row gets the most similar cluster, or the "
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "A label row known from the fit keeps its label; any other row gets the most similar cluster, or the "
         "cluster that the method's own rule gives. Label values unknown at the fit count as missing. OUTPUT.json is a "
-        "record of the run.",
+        "record of the run."
     )
     parser.add_argument("model", metavar="MODEL", help="npz file of `gpuens run --model` or estimator.save")
     parser.add_argument(
@@ -45,10 +52,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def predict(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
-    from gpuens.io import atomic, outputs
-    from gpuens.io.paths import WITH_NUMBERS
-    from gpuens.runtime import device as devices
 
     check_inputs(args.model, kinds=(".npz",))
     check_inputs(args.labels)
@@ -64,7 +67,6 @@ def predict(args: argparse.Namespace) -> None:
     with clock.phase("predict"):
         rows, labelled = _label_rows(args, model, columns)
         labels, beside = _predict(model, rows.take(labelled))
-    from gpuens.workflows.results import expand
 
     with clock.phase("write"), atomic.recorded(output) as record:
         mask = None if labelled.all() else labelled
@@ -93,9 +95,6 @@ def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
 
     The columns are matched by name if all columns of the file and of the model have names.
     """
-    from gpuens.cli.files import without_index
-    from gpuens.io.reading import names_in, read_column_file
-
     how = reading(args)
     names = names_in(args.labels, **{name: how[name] for name in ("key", "sep", "header")})
     if how["columns"] is None and all(isinstance(name, str) for name in [*names, *model.columns]):
@@ -124,24 +123,17 @@ def _predict(model: Any, rows: Any) -> tuple[Any, dict[str, Any]]:
     """Predict labels; return the labels and a dict of the evidence for each, which is empty without evidence."""
     if model.lacks_evidence() is not None:
         return model.predict(rows), {}
-    from gpuens.io.annotated import BESIDE
 
     evidence = model.evidence(rows)
     return evidence.labels, {name: getattr(evidence.objects, name) for name in BESIDE}
 
 
 def _means(beside: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
     means = {name: None if np.isnan(values).all() else float(np.nanmean(values)) for name, values in beside.items()}
     return {"evidence": means} if means else {}
 
 
 def _print_summary(args: argparse.Namespace, model: Any, labels: Any, labelled: Any, beside: dict[str, Any]) -> None:
-    import numpy as np
-
-    from gpuens.runtime.checks import counted
-
     sizes = np.bincount(labels, minlength=model.n_clusters)
     print(f"{args.labels}: {counted(len(labelled), 'object')}, {counted(len(model.columns), 'clustering')}")
     if not labelled.all():
@@ -158,7 +150,4 @@ def _default_output(labels: str) -> str:
 
     An npz file stands for arrays, because it can hold the evidence.
     """
-    from gpuens.io.outputs import kind_like
-    from gpuens.io.paths import without_slash
-
     return f"{without_slash(labels)}.predicted{kind_like(labels, numbers=True)}"

@@ -1,7 +1,8 @@
-"""Settings of a command-line process: handling of signals, garbage collection, and warnings of one line on stderr."""
+"""A command-line process: its signals, its garbage collection, JSON on stdout, and warnings of one line on stderr."""
 
 import contextlib
 import gc
+import json
 import os
 import signal
 import sys
@@ -69,6 +70,10 @@ def few_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.freeze()
+
+
+def print_json(facts: Any) -> None:
+    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def print_error(sentence: str) -> None:

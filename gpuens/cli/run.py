@@ -2,12 +2,15 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gpuens import io
 from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, option_of, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, RunResult, check_input
@@ -31,24 +34,31 @@ from gpuens.cli.graph_settings import GraphSettings, options_with_neighbors
 from gpuens.cli.neighbors import add_neighbors, neighbors_of
 from gpuens.cli.options import flags, spelled
 from gpuens.cli.page_inputs import add_names, describe_objects, names_of
+from gpuens.io import atomic
+from gpuens.io.outputs import kind_like
+from gpuens.io.paths import ANNOTATED, check_readable, without_slash
+from gpuens.labels.vocabulary import NO_ANSWER
+from gpuens.methods import REGISTRY, make_with_neighbors
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.checks import counted
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
+from gpuens.workflows.results import potts_of
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
 OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
 ADVICE_OF_PYTHON = re.compile(r"reduction=(CATree\(…\) or )?Sample\(…\)")  # advice that errors give in Python
 MOST_NAMES = 6  # maximum number of names in the printed table of agreement
+BY_NAMES = ("voting", "em")  # methods of --shared-names, the default first
 MOST_ANNOTATORS = 20  # maximum number of annotators there
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "run",
-        run,
-        "Find the consensus of the base clusterings in a file, or in several files whose objects are joined by name.",
-        epilog="Clusters are numbered by size: 0 is the largest. `gpuens methods NAME` explains the options of a "
-        "method, such as --theta. OUTPUT.json is a record of the run.",
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Clusters are numbered by size: 0 is the largest. `gpuens methods NAME` explains the options of a "
+        "method, such as --theta. OUTPUT.json is a record of the run."
     )
     parser.add_argument(
         "labels",
@@ -70,7 +80,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--shared-names",
         action="store_true",
         help="the columns are answers of annotators or programs with names from one list: vote for the names, without "
-        "matching clusters (--method voting --vocabulary shared; --ties unknown, first or error; --no-answer WORDS)",
+        "matching clusters (--method voting; --ties unknown, first or error; --no-answer WORDS), or, by --method em, "
+        "weigh the annotators by their skill (Dawid & Skene)",
     )
     add_reading_of_labels(parser)
     add_matching(parser)
@@ -139,13 +150,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens.runtime import device as devices
 
     source = _source(args)
     estimator = _estimator(args, source.neighbors)
     if args.min_confidence is not None:
-        from gpuens.runtime import checks
-
         checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
     device = devices.resolve(estimator.device)
     consensus = FileConsensus(args.method, estimator, source, _output(args, source, estimator), _as_option)
@@ -162,9 +170,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _source(args: argparse.Namespace) -> LabelSource:
     """Return the files to read; raise an error, before any work, if they are missing or do not fit the options."""
-    from gpuens import io
-    from gpuens.io.paths import check_readable
-
     args.labels, *more_labels = args.labels
     neighbors = neighbors_of(args, more_labels)
     _apply_shared_names(args)
@@ -217,8 +222,6 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
 
 def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: Clock, device: str) -> RunResult:
     """Find the consensus; write the labels first, then what else is asked for."""
-    from gpuens.io import atomic
-
     output = consensus.output
     model = {} if args.model is None else {"model": args.model}
 
@@ -266,9 +269,6 @@ def options_in_advice() -> Iterator[None]:
 
 
 def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
-    from gpuens.runtime.checks import counted
-    from gpuens.workflows.results import potts_of
-
     source, estimator, ensemble, columns = consensus.source, consensus.estimator, result.ensemble, result.columns
     row = "distinct label row" if consensus.is_exact else "clustered row"
     rows = f", {counted(estimator.reduction_.n_representatives, row)}" if result.graph is None else ""
@@ -304,32 +304,44 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
 
 
 def _print_votes(estimator: Any, sizes: list[int]) -> None:
-    """Print the numbers of ties, and the share of each annotator's votes for each name that are the consensus."""
-    import numpy as np
-
-    from gpuens.runtime.checks import counted
-
+    """Print the names and their numbers of objects, and the skill of the annotators or their agreement."""
     size_of = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
     clusters = [f"{name} {size:,}" for name, size in size_of.items()]
     print(
         f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
         f"{', '.join(clusters[:8])}{' …' * (len(clusters) > 8)}"
     )
-    ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
-    print(
-        f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); without an answer: "
-        f"{estimator.n_unanswered_:,} (unknown)"
-    )
-    agreement, classes = estimator.agreement_, list(map(str, estimator.agreement_.classes))
-    order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
-    shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
-    head = ["agreement", "all", *(classes[c] for c in order)]
-    lines = [
-        [str(name), *map(_text_of_share, row)] for name, row in zip(agreement.annotators, shares.tolist(), strict=True)
-    ]
+    unanswered = f"without an answer: {estimator.n_unanswered_:,} (unknown)"
+    if hasattr(estimator, "skills_"):
+        print(unanswered)
+        head, *lines = _table_of_skills(estimator.skills_)
+    else:
+        ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
+        print(f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); {unanswered}")
+        head, *lines = _table_of_agreement(estimator.agreement_, size_of)
     print(aligned([head, *lines[:MOST_ANNOTATORS]]))
     if len(lines) > MOST_ANNOTATORS:
         print(f"… and {len(lines) - MOST_ANNOTATORS} more")
+
+
+def _table_of_agreement(agreement: Any, size_of: dict[str, int]) -> list[list[str]]:
+    """Return the share of each annotator's votes for each name that are the consensus, the largest names first."""
+    classes = list(map(str, agreement.classes))
+    order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
+    shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
+    names = map(str, agreement.annotators)
+    lines = [[name, *map(_text_of_share, row)] for name, row in zip(names, shares.tolist(), strict=True)]
+    return [["agreement", "all", *(classes[c] for c in order)], *lines]
+
+
+def _table_of_skills(skills: Any) -> list[list[str]]:
+    """Return the answers and the skill of each annotator with its interval, the most skilled first."""
+    ordered = skills.sort_values("skill", ascending=False, kind="stable").reset_index().to_numpy().tolist()
+    lines = [
+        [str(name), f"{int(answers):,}", f"{skill:.2f}", f"{low:.2f} to {high:.2f}"]
+        for name, answers, skill, low, high in ordered
+    ]
+    return [["annotator", "answers", "skill", "95 % interval"], *lines]
 
 
 def _text_of_share(value: float) -> str:
@@ -340,12 +352,12 @@ def _apply_shared_names(args: argparse.Namespace) -> None:
     """Turn the option --shared-names into the method and its option; raise an error for other methods."""
     if not args.shared_names:
         return
-    if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
-        raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
-    args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
+    if args.method not in (None, *BY_NAMES) or args.of_method.keys() & {"--similarity", "--partitioner"}:
+        raise ValueError(
+            f"--shared-names is for --method {' or '.join(BY_NAMES)}; leave other methods out (voting is the default)."
+        )
+    args.method, args.of_method = args.method or BY_NAMES[0], {**args.of_method, "--vocabulary": "shared"}
     if args.no_missing and "--no-answer" not in args.of_method:
-        from gpuens.labels.vocabulary import NO_ANSWER
-
         names = {word.lower() for word in args.no_missing}
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
 
@@ -356,7 +368,6 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
         kind = _class_of(args)
         estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().parts().needs_features))
     else:
-        from gpuens.methods import make_with_neighbors
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
         args.method = args.method or METHOD_OF_DOMAINS
@@ -381,7 +392,6 @@ def _class_of(args: argparse.Namespace) -> Any:
             )
         args.method = "consensus"
         return Consensus
-    from gpuens.methods import REGISTRY
 
     args.method = args.method or METHOD
     return REGISTRY.load(args.method)
@@ -394,8 +404,6 @@ def _parameters(
 
     ``options`` are those of the method. If it ``needs_features``, the error names their option, too.
     """
-    from gpuens.runtime import checks
-
     values = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     values = {flag: value for flag, value in values.items() if value is not None}
     if "--seed" not in options:  # a method without randomness ignores the seed, but the seed must be valid
@@ -414,9 +422,6 @@ def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
     The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs. With other files beside
     s.csv, the name is s.csv.joined.lwgp.csv; with neighbours, it is s.csv.neighbors.qmi.csv.
     """
-    from gpuens.io.outputs import kind_like
-    from gpuens.io.paths import without_slash
-
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=source.chunks is not None, numbers=numbers)
     how = f"{'.joined' if source.more_labels else ''}{'' if source.neighbors is None else '.neighbors'}"
@@ -425,8 +430,6 @@ def _default_output(args: argparse.Namespace, source: LabelSource) -> str:
 
 def _key_added(args: argparse.Namespace, more_labels: Sequence[str], output: str) -> str | None:
     """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
-    from gpuens.io.paths import ANNOTATED
-
     if not more_labels and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added
     if args.key_added is not None:

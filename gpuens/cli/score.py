@@ -1,15 +1,17 @@
 """``gpuens score``: compare the labels in one file with the labels in another file."""
 
 import argparse
-from collections.abc import Callable
+
+import numpy as np
 
 from gpuens.cli.arguments import add_matching, add_no_missing, add_reading, add_selection, add_shared, reading
-from gpuens.cli.files import check_inputs, one_column, print_json, without_index
+from gpuens.cli.files import check_inputs, one_column, without_index
+from gpuens.cli.process import print_json
+from gpuens.io.reading import read_column_file
 from gpuens.runtime import failures
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command("score", score, "Compare the labels in one file with the labels in another.")
+def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "a",
         metavar="A",
@@ -26,11 +28,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    import numpy as np
-
     check_inputs(args.a, args.b)
     from gpuens import metrics
-    from gpuens.io.reading import read_column_file
 
     with failures.stage("read", f"reading {args.a}"):
         read = read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))

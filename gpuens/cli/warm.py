@@ -1,29 +1,27 @@
 """``gpuens warm``: compile the kernels of a GPU in advance, so that the first fit does not wait for them."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+
+from gpuens.methods import ESTIMATORS, REGISTRY
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.progress import bar
 
 N_OBJECTS = 400  # number of objects in each ensemble that is fitted
 N_CLUSTERS = (4, 300)  # numbers of clusters in a clustering; labels then have codes of 8 bits and of 16 bits
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = command(
-        "warm",
-        warm,
-        "Compile all kernels for the visible GPU, so that the first fit does not wait.",
-        epilog="CuPy keeps compiled kernels in CUPY_CACHE_DIR (~/.cupy/kernel_cache).",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "CuPy keeps compiled kernels in CUPY_CACHE_DIR (~/.cupy/kernel_cache)."
     parser.add_argument("methods", nargs="*", metavar="METHOD", help="methods to fit (all)")
     parser.add_argument("--device", default="cuda", help="cuda (cuda)")
 
 
 def warm(args: argparse.Namespace) -> None:
-    from gpuens.runtime import checks, kernels
-    from gpuens.runtime import device as devices
-    from gpuens.runtime.progress import bar
-
     if args.device == "cpu":
         raise ValueError("device must be 'cuda': all that runs on a CPU was compiled when gpuens was built.")
     device = devices.resolve(checks.check_choice(args.device, "device", devices.DEVICES[2:]))
@@ -40,10 +38,6 @@ def warm(args: argparse.Namespace) -> None:
 
 def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
     """Yield (estimator, labels, features) for each fit of the named methods, or of all that can run here."""
-    import numpy as np
-
-    from gpuens.methods import ESTIMATORS, REGISTRY
-
     rng = np.random.default_rng(0)
     estimators = [REGISTRY.load(name)(3, device=device) for name in names or ESTIMATORS.values()]
     for n_clusters in N_CLUSTERS:

@@ -11,6 +11,7 @@ from gpuens import __version__
 from gpuens.generate.kmeans import check_k_range
 from gpuens.generate.tasks import CutOfObjects, LandmarkTask, by_threads, threads_for
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
+from gpuens.kmeans.points import Points, rows_at_once
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
@@ -236,8 +237,6 @@ def _label_objects(
     X: Any, planned: LandmarkPlan, run: _Run, progress: bool | str, resume: Any, device: str, client: Any
 ) -> Any:
     """Return the labels (n_objects, n_clusterings) of features in memory."""
-    from gpuens.kmeans.points import Points
-
     n_objects, n_features = (int(n) for n in X.shape)
     of_labels, budget = run.dtype.itemsize * n_objects * run.n_clusterings, memory_budget(device)
     of_a_set = _bytes_of_set(n_objects, n_features, planned, device, **run.settings)
@@ -284,8 +283,6 @@ def _bytes_of_set(
     n_neighbors: int,
 ) -> int:
     """Return the bytes of memory that clusterings from one set of landmarks need, besides the labels that are kept."""
-    from gpuens.kmeans.points import rows_at_once
-
     rows = rows_at_once(n_objects, n_features)
     return (
         n_objects * (8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize))

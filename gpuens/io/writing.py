@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
+from gpuens.io.formulas import as_text
 from gpuens.io.paths import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import as_pandas
@@ -190,7 +191,6 @@ def _write_table(
     if suffix == ".parquet":
         (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
         return
-    from gpuens.io.formulas import as_text
 
     options: dict[str, Any] = {
         "sep": "\t" if suffix.startswith(".tsv") else ",",

@@ -14,6 +14,7 @@ from gpuens.plotting.drawing import (
     color_clusters,
     count_drawn,
     entitle,
+    label_axes,
     select_evenly,
     shorten,
     type_name,
@@ -82,8 +83,9 @@ def label_strips(aligned: "Aligned", *, order: Sequence[int] | None = None, ax: 
     has_names = len(image) * ROW_INCHES <= height
     names = [_row_name(aligned, m) for m in clusterings] if has_names else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
-    ax.set_ylabel("clustering" if has_names else f"clusterings{', by number of clusters' * (order is None)}")
     _name_reference(ax, aligned, objects, bins)
+    text = "clustering" if has_names else f"clusterings{', by number of clusters' * (order is None)}"
+    label_axes(ax, ax.get_xlabel(), text)
     entitle(ax, f"The labels of {len(aligned.reference):,} objects in {_count_drawn(clusterings, aligned)}")
     return ax
 
@@ -244,4 +246,4 @@ def _name_reference(ax: Any, aligned: "Aligned", objects: np.ndarray, bins: np.n
     wide = np.diff(edges) >= LEAST_WIDTH * n_columns
     names = [*aligned.names, "missing"]
     write_names(ax.xaxis, ((edges[1:] + edges[:-1]) / 2)[wide], [names[code] for code in reference[starts][wide]])
-    ax.set_xlabel(f"{len(aligned.reference):,} objects, by cluster of the reference")
+    label_axes(ax, f"{len(aligned.reference):,} objects, by cluster of the reference", ax.get_ylabel())

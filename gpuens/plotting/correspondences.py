@@ -14,6 +14,7 @@ from gpuens.plotting.drawing import (
     axes,
     color_bar,
     entitle,
+    label_axes,
     new_figure,
     shorten,
     type_name,
@@ -106,12 +107,11 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
         figure = new_figure(size)
         panels = figure.subplots(1, 2, sharey=True).tolist()
         entitle(figure, title)
-        entitle(panels[0], "correspondence S")
-        entitle(panels[1], "where the objects went")
+        panels[0].set_title("correspondence S")
+        panels[1].set_title("where the objects went")
     for panel, matrix in zip(panels, (matrices[h], estimator.shares_[h]), strict=False):
         image = _draw_shares(panel, matrix[order], categories[h][order])
-        panel.set_xlabel("cluster of the consensus")
-    panels[0].set_ylabel("own cluster")
+        label_axes(panel, "cluster of the consensus", "own cluster" * (panel is panels[0]))
     color_bar(image, panels, "S: rows sum to 1" if ax is not None else "rows sum to 1")
     return panels[0] if clustering is not None or ax is not None else np.array(panels[:1], dtype=object)
 

@@ -10,17 +10,18 @@ from gpuens.plotting.drawing import (
     MARK,
     SHADE,
     SHARES,
-    SMALL,
     WIDEST,
     axes,
     color_bar,
     color_clusters,
     entitle,
     hide_spines,
+    label_axes,
     largest_clusters,
     order_by_distance,
     quantiles_by_cluster,
     type_name,
+    write_legend,
     write_names,
     write_shares,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # importing these modules is slow
 
 CLUSTERS_NAMED = 30  # maximum number of clusters named at an axis, so that names do not overlap
 MOST_DRAWN = 1000  # maximum number of clusters in a picture; bars of more clusters would be finer than a pixel
+SHARE_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks of shares
 STEPS = 600  # maximum number of steps in a drawn silhouette; more steps would be finer than a pixel
 SEQUENCE = "viridis"  # colour map in which each number of clusters has a colour
 
@@ -86,26 +88,22 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
     colors = _colors_of_sequence(len(several)) if len(several) > 1 else [INK]
     for (k, distribution), color in zip(several.items(), colors, strict=True):
         if k is not None and k == suggested:
-            _draw_steps(ax, distribution, MARK, label=f"{k} clusters, suggested", linewidth=2.2, zorder=3)
+            _draw_steps(ax, distribution, MARK, label=f"k = {k}, suggested", linewidth=2.2, zorder=3)
         else:
-            _draw_steps(ax, distribution, color, label=None if k is None else f"{k} clusters")
+            _draw_steps(ax, distribution, color, label="these clusterings" if k is None else f"k = {k}")
     if len(several) == 1:
         (distribution,) = several.values()
         chance = distribution.chance()
         _draw_steps(ax, chance, MARK, label="independent clusterings", linestyle="--")
         pac, by_chance = distribution.pac(lower, upper), chance.pac(lower, upper)
-        title = f"Consensus of the pairs of {distribution.n_objects:,} objects, the same for all k"
+        title = f"Consensus of pairs of {distribution.n_objects:,} objects, the same for all k"
         by_pac = f"PAC {_format_share(pac)}; independent clusterings have {_format_share(by_chance)}"
         entitle(ax, by_pac if suggested is None else title)
     else:
         entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL, ncols=1 + (len(several) > 24))
-    ax.set(
-        xlim=(-0.01, 1.01),
-        ylim=(0, 1.01),
-        ylabel="share of the pairs with at most this",
-        xlabel="C: share of the clusterings that put two objects together",
-    )
+    write_legend(ax)
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.01), yticks=SHARE_TICKS)
+    label_axes(ax, "C: share of the clusterings that put two objects together", "share of the pairs")
     return hide_spines(ax)
 
 
@@ -143,10 +141,11 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax.vlines(x, spread[:, 0], spread[:, 4], color=SHADE, linewidth=1.0, label="90 % of the objects")
     ax.bar(x, spread[:, 3] - spread[:, 1], width, bottom=spread[:, 1], color=SHADE, label="half of them")
     ax.hlines(spread[:, 2], x - width / 2, x + width / 2, color=INK, linewidth=1.6, label="median")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
     _name_clusters(ax, order, k)
-    ax.set(ylim=(0, 1.02), ylabel="mean C to the other members")
+    ax.set(ylim=(0, 1.02), yticks=SHARE_TICKS)
+    label_axes(ax, ax.get_xlabel(), "mean C to the other members")
     entitle(ax, f"Item consensus of {len(labels):,} objects in {k:,} clusters")
+    write_legend(ax)
     return hide_spines(ax)
 
 
@@ -182,10 +181,11 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     x, consensus = np.arange(len(order)), clusters.consensus[order]
     ax.bar(x, np.nan_to_num(consensus), 0.8 if len(x) <= 60 else 1.0, color=SHADE, label="consensus of its pairs")
     ax.scatter(x, clusters.stability[order], 14, MARK, label="stability: Jaccard index", zorder=3)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
     _name_clusters(ax, order, k)
-    ax.set(ylim=(0, 1.02), ylabel="mean over the clusterings")
+    ax.set(ylim=(0, 1.02), yticks=SHARE_TICKS)
+    label_axes(ax, ax.get_xlabel(), "mean over the clusterings")
     entitle(ax, f"Consensus and stability of {k:,} clusters")
+    write_legend(ax)
     return hide_spines(ax)
 
 
@@ -239,19 +239,15 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         ax.stairs(bars[steps], edges, orientation="horizontal", fill=True, color=color, linewidth=0)
         middles.append(below + len(bars) / 2)
         below += len(bars) + gap
-    mean = float(values.mean())
+    mean, is_named = float(values.mean()), len(order) <= CLUSTERS_NAMED
     ax.axvline(mean, color=INK, linewidth=1, linestyle="--")
-    if len(order) <= CLUSTERS_NAMED:
+    ax.set(xlim=(min(-0.05, float(values.min())), 1.0), ylim=(below, -gap))
+    if is_named:
         readable = sizes[order] >= 0.02 * n_drawn
         write_names(ax.yaxis, np.array(middles)[readable], order[readable])
     else:
         ax.set_yticks([])
-    ax.set(
-        xlim=(min(-0.05, float(values.min())), 1.0),
-        ylim=(below, -gap),
-        xlabel="silhouette of the distance 1 - C",
-        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _count_drawn(order, k),
-    )
+    label_axes(ax, "silhouette of the distance 1 - C", "cluster" if is_named else _count_drawn(order, k))
     entitle(ax, f"Silhouettes of {len(values):,} objects in {k:,} clusters, on average {_format_share(mean)}")
     return hide_spines(ax)
 
@@ -372,7 +368,7 @@ def _colors_of_sequence(n: int) -> Any:
 
 def _draw_matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", label: str) -> "Axes":
     """Draw a matrix of shares with rows and columns in the given order; write the numbers into cells if they fit."""
-    side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
+    side = min(WIDEST, max(4.2, 1.6 + 0.34 * min(len(order), 24)))
     ax = axes(ax, (side + 1.0, side), square=True)
     table = values[np.ix_(order, order)]
     image = ax.imshow(table, cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="nearest" if len(order) <= 400 else None)

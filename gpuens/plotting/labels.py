@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.object_names import in_order_of
+from gpuens.labels.object_names import in_order_of, index_of
 from gpuens.plotting.drawing import (
     MARK,
-    SHADE,
     SHARES,
     SMALL,
     WIDEST,
     axes,
     color_bar,
+    color_clusters,
     count_drawn,
     entitle,
     hide_spines,
+    label_axes,
     label_vector,
     order_by_distance,
     select_evenly,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 14  # maximum number of bars with numbers, so that the numbers do not overlap
 
 
-def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
+def coassociation_heatmap(
+    ensemble: Any, labels: Any = None, *, max_objects: int = 1500, ax: "Axes | None" = None
+) -> "Axes":
     """Draw the co-association matrix in the order of a consensus, with frames around its clusters.
 
     Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of an average-linkage
@@ -40,9 +43,9 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
 
     Parameters
     ----------
-    ensemble : Ensemble, or anything that Ensemble takes
-    labels : array (n_objects,)
-        The consensus.
+    ensemble : fitted estimator, Ensemble, or anything that Ensemble takes
+    labels : array (n_objects,), optional
+        The consensus; by default, that of the estimator.
     max_objects : int
         If there are more objects, a sample with the same share of every cluster is drawn; no N × N matrix is made.
     ax : matplotlib Axes, optional
@@ -63,24 +66,33 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     >>> import gpuens as ge
     >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 0, 1, 2]])
     >>> ax = ge.plotting.coassociation_heatmap(ens, [0, 0, 1, 1])
+    >>> ax = ge.plotting.coassociation_heatmap(ge.EAC(2).fit(ens))
     >>> ax.images[0].get_array().tolist()
     [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.5, 1.0]]
     """
     from gpuens.similarity import coassociation
 
-    ensemble = Ensemble(ensemble)
     max_objects = checks.check_integer(max_objects, "max_objects", minimum=1)
-    labels = label_vector(in_order_of(ensemble.index, labels, "labels", "ensemble"))
-    checks.check_one_per_row(labels, ensemble.n_objects, "labels")
+    if hasattr(ensemble, "reduction_"):
+        labels, index = ensemble.labels_ if labels is None else labels, index_of(ensemble.labels_)
+        groups = ensemble.reduction_.groups()
+        ensemble, row_of = groups.ensemble, to_host(groups.row_of)
+    elif labels is None:
+        raise TypeError("labels are missing; pass the consensus, or a fitted estimator in place of the ensemble.")
+    else:
+        ensemble = Ensemble(ensemble)
+        index, row_of = ensemble.index, np.arange(ensemble.n_objects)
+    labels = label_vector(in_order_of(index, labels, "labels", "ensemble"))
+    checks.check_one_per_row(labels, len(row_of), "labels")
     names, clusters = np.unique(labels, return_inverse=True)
     objects = select_evenly(clusters, max_objects)
-    similarity = to_host(coassociation(ensemble, objects, objects))
+    similarity = to_host(coassociation(ensemble, row_of[objects], row_of[objects]))
     ax = axes(ax, (7.2, 6.2), square=True)
     image = draw_in_blocks(ax, similarity, names, clusters[objects])
-    count = count_drawn(len(objects), ensemble.n_objects, "objects")
-    ax.set(xlabel="cluster of the consensus", ylabel=f"{count}, by cluster of the consensus")
-    entitle(ax, f"Co-association of {ensemble.n_objects:,} objects in {ensemble.n_clusterings} clusterings")
-    color_bar(image, ax, "share of the clusterings that put two objects together")
+    count = count_drawn(len(objects), len(labels), "objects")
+    label_axes(ax, "cluster of the consensus", f"{count}, by cluster")
+    entitle(ax, f"Co-association of {len(labels):,} objects in {ensemble.n_clusterings} clusterings")
+    color_bar(image, ax, "share of the clusterings")
     return ax
 
 
@@ -107,7 +119,8 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     ax = axes(ax, (7.2, 3.6 if len(counts) > 30 or max(len(str(name)) for name in names) <= 4 else 4.4))
-    ax.bar(np.arange(len(counts)), counts[order], color=SHADE, width=0.85 if len(counts) <= 60 else 1.0)
+    width, colors = 0.85 if len(counts) <= 60 else 1.0, color_clusters(names[order])
+    ax.bar(np.arange(len(counts)), counts[order], color=colors[:-1], width=width)
     if len(counts) <= 30:
         write_names(ax.xaxis, np.arange(len(counts)), names[order])
     ax.set_xlim(-0.6, len(counts) - 0.4)
@@ -123,7 +136,7 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    comparison : gpuens.workflows.compare.Comparison
+    comparison : gpuens.workflows.comparison.Comparison
     ax : matplotlib Axes, optional
 
     Returns

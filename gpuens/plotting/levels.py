@@ -11,12 +11,15 @@ from gpuens.plotting.drawing import (
     INK,
     MARK,
     SHADE,
+    SMALL,
     axes,
     count_drawn,
     entitle,
     hide_spines,
+    label_axes,
     label_vector,
     type_name,
+    write_legend,
     write_names,
 )
 from gpuens.runtime import checks
@@ -38,6 +41,7 @@ CRITERIA = {
     "rcsi": "RCSI: PAC beside that of reference data",
 }
 DEPTH = 4.0  # range of the drawn scores below the largest score
+NAMES_SHARE = 0.2  # room for the names of two numbers above a criterion, as a share of its range
 SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the objects of a cluster
 
 
@@ -88,7 +92,7 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     write_names(ax.yaxis, np.arange(len(names)), names)
     ax.hlines(np.arange(len(names) - 1) + 0.5, -0.5, len(objects) - 0.5, color="white", linewidth=1.0)
     count = count_drawn(len(objects), len(columns), "objects")
-    ax.set(xlabel=f"{count}, by their clusters", ylabel="number of clusters")
+    label_axes(ax, f"{count}, by their clusters", "number of clusters")
     entitle(ax, f"The clusters of {len(columns):,} objects, {len(names)} levels")
     return ax
 
@@ -144,17 +148,16 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     areas = np.concatenate([10 + 400 * of_level / len(columns) for of_level in sizes])
     y = np.repeat(np.arange(len(names)), [len(of_level) for of_level in sizes])
     ax.scatter(np.concatenate(x), y, areas, SHADE, edgecolors="white", linewidths=0.5, zorder=2)
-    ax.set_xticks([])
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.02, 1.02), xticks=[])
     write_names(ax.yaxis, np.arange(len(names)), names)
-    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.02, 1.02), ylabel="number of clusters")
-    ax.set_xlabel("clusters, of an area as their share of the objects")
+    label_axes(ax, "clusters, with an area as their share of the objects", "number of clusters")
     entitle(ax, f"How the clusters of {len(columns):,} objects divide")
     hide_spines(ax).spines["bottom"].set_visible(False)
     return ax
 
 
 def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None) -> "Axes":
-    """Draw a criterion for each number of clusters, with a line at the suggested number.
+    """Draw a criterion for each number of clusters, and name the suggested number and the second at their points.
 
     Parameters
     ----------
@@ -195,9 +198,29 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
         _draw_terms(ax, ks, values, np.array([row["nearness"] for row in rows], dtype=np.float64))
     ax.axvline(choice.suggested, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.locator_params("x", integer=True)
-    ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
+    _name_points(ax, ks, values, choice)
+    label_axes(ax, "number of clusters", CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
+    if name == "score":
+        write_legend(ax)
     return hide_spines(ax)
+
+
+def _name_points(ax: "Axes", ks: np.ndarray, values: np.ndarray, choice: Any) -> None:
+    """Write the suggested number of clusters and the second best at their points, above the other lines."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + NAMES_SHARE * (high - low))
+    texts = [(choice.suggested, "suggested", MARK)] + [(k, "second", INK) for k in choice.runners_up[:1]]
+    for turn, (k, text, color) in enumerate(texts):
+        side = float(k > ks.mean())  # 1.0 if the text is on the left of its point
+        arrow = {"arrowstyle": "-", "color": color, "linewidth": 0.6, "relpos": (side, 0.5), "shrinkA": 0, "shrinkB": 4}
+        for value in values[ks == k]:
+            ax.plot(k, value, "o", markersize=8, markerfacecolor="none", markeredgecolor=color)
+            ax.annotate(
+                f"{k}: {text}", (k, value), (k, high + NAMES_SHARE * (high - low) * (0.75 - 0.5 * turn)), color=color,
+                ha="right" if side else "left", va="center", fontsize=SMALL, weight="bold", arrowprops=arrow,
+                bbox={"facecolor": "white", "linewidth": 0, "pad": 1},
+            )  # fmt: skip
 
 
 def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndarray) -> None:
@@ -205,7 +228,6 @@ def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndar
     ax.plot(ks, score - nearness, color=MARK, linewidth=1, marker="^", markersize=3, label="shared groups")
     ax.plot(ks, nearness, color=SHADE, linewidth=1, marker="s", markersize=3, label="nearness to own numbers")
     ax.set_ylim(score.max() - DEPTH, 0.15)
-    ax.legend(frameon=False, fontsize=9)
 
 
 def choice_of(choice: Any) -> Any:

@@ -9,8 +9,16 @@ from gpuens.labels.columns import as_column
 from gpuens.labels.encoding import encode_column
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
-from gpuens.plotting.cells import MOST_NAMES, SEQUENCE
-from gpuens.plotting.drawing import SMALL, axes, color_bar, color_clusters, entitle, select_evenly, shorten, type_name
+from gpuens.plotting.drawing import (
+    POINTS_AN_INCH,
+    axes,
+    color_bar,
+    color_clusters,
+    entitle,
+    select_evenly,
+    type_name,
+    write_legend,
+)
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 
@@ -20,11 +28,11 @@ if TYPE_CHECKING:
 MOST_POINTS = 200_000  # maximum number of objects that are drawn as points
 MOST_PIXELS = 2_000  # maximum number of rows, and of columns, of a grid that are drawn
 RASTERIZED = 2_000  # number of points above which a PDF or SVG has pixels in their place
-POINTS_AN_INCH = 72
 OVERLAP = 1.6  # area of the square around a point as a multiple of the map's area for each object: few gaps stay white
 SMALLEST, LARGEST = 0.1, 120.0  # area, in square points, of the square around a point
-LEGEND_ROWS = 20  # maximum number of rows of the legend; more domains have further columns
-LONGEST_NAME = 14  # maximum number of letters of a domain's name in the legend
+LONGEST_NAME = 14  # maximum number of letters of a name in the legend
+MOST_NAMES = 40  # maximum number of clusters in a legend
+SEQUENCE = "viridis"  # colour map for numbers, such as certainty
 MAP_INCHES = 6.2, 4.8  # width and height, in inches, of a map with its legend or colour bar
 LEAST_SCALE = 0.1  # least uncertainty at the end of the colour scale, so that hardly any uncertainty looks like it
 MOST_OF_SCALE = 0.98  # quantile of the uncertainty at the end of the scale
@@ -70,19 +78,10 @@ def domains(
     codes, values = encode_column(as_column(labels), "labels")
     codes = np.asarray(to_host(codes), dtype=np.int64)
     names = np.asarray(to_host(values))
-    places = _Places.of(coordinates, shape, index_of(labels), len(codes), bool(y_down))
-    palette = color_clusters(names)
+    places = Places.of(coordinates, shape, index_of(labels), len(codes), bool(y_down))
     ax = axes(ax, MAP_INCHES, square=True)
-    if places.xy is None:
-        places.show(ax, palette[places.pixels(codes)])
-    else:
-        objects = select_evenly(codes, MOST_POINTS)
-        # objects are drawn in random order, so that no domain hides all other domains
-        objects = objects[np.random.default_rng(0).permutation(len(objects))]
-        places.scatter(ax, objects, c=palette[codes[objects]])
-    if len(names) <= MOST_NAMES:
-        _write_legend(ax, names, palette, bool((codes < 0).any()))
     entitle(ax, f"{checks.counted(len(names), 'domain')} of {checks.counted(len(codes), 'object')}")
+    draw_clusters(ax, places, codes, names, color_clusters(names))
     return ax
 
 
@@ -126,19 +125,55 @@ def uncertainty(
         )
     index = index_of(getattr(estimator, "labels_", None))
     coordinates, shape = _layout(estimator, coordinates, shape)
-    places = _Places.of(coordinates, shape, index, len(membership), bool(y_down))
+    places = Places.of(coordinates, shape, index, len(membership), bool(y_down))
     values = _entropies(to_host(membership))
     top = max(float(np.quantile(values, MOST_OF_SCALE)), LEAST_SCALE)
-    ax, scale = axes(ax, MAP_INCHES, square=True), {"cmap": SEQUENCE, "vmin": 0.0, "vmax": top}
+    ax = axes(ax, MAP_INCHES, square=True)
+    entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
+    draw_numbers(ax, places, values, (0.0, top), "entropy of the memberships / maximum")
+    return ax
+
+
+def draw_clusters(
+    ax: "Axes", places: "Places", codes: np.ndarray, names: Any, palette: np.ndarray, area: float | None = None
+) -> None:
+    """Draw objects in the colours of their clusters, code -1 in the last colour, and a legend of at most 40 names."""
+    from matplotlib.lines import Line2D
+
+    if places.xy is None:
+        places.show(ax, palette[places.pixels(codes)])
+    else:
+        objects = select_evenly(codes, MOST_POINTS)
+        # objects are drawn in random order, so that no cluster hides all other clusters
+        objects = objects[np.random.default_rng(0).permutation(len(objects))]
+        places.scatter(ax, objects, area, c=palette[codes[objects]])
+    if len(names) <= MOST_NAMES:
+        style: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 6, "markeredgewidth": 0}
+        texts = [*names, *["no label"] * bool((codes < 0).any())]
+        marks = [Line2D([], [], color=color, **style) for color in palette[: len(texts)]]
+        write_legend(ax, marks, texts, LONGEST_NAME)
+
+
+def draw_numbers(
+    ax: "Axes",
+    places: "Places",
+    values: np.ndarray,
+    limits: tuple[float, float],
+    label: str,
+    area: float | None = None,
+    *,
+    lowest_on_top: bool = False,
+) -> None:
+    """Draw objects in the colours of their values on a scale with the given limits, and a colour bar with a label."""
+    scale: dict[str, Any] = {"cmap": SEQUENCE, "vmin": limits[0], "vmax": limits[1]}
     if places.xy is None:
         image = places.show(ax, values[places.pixels(np.arange(len(values)))], **scale)
     else:
         objects = select_evenly(np.zeros(len(values), dtype=np.int64), MOST_POINTS)
-        objects = objects[np.argsort(values[objects], kind="stable")]
-        image = places.scatter(ax, objects, c=values[objects], **scale)
-    color_bar(image, ax, "entropy of the memberships / maximum", extend="max" if values.max() > top else "neither")
-    entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
-    return ax
+        objects = objects[np.argsort(-values[objects] if lowest_on_top else values[objects], kind="stable")]
+        image = places.scatter(ax, objects, area, c=values[objects], **scale)
+    beyond = bool((values < limits[0]).any()) + 2 * bool((values > limits[1]).any())
+    color_bar(image, ax, label, extend=("neither", "min", "max", "both")[beyond])
 
 
 def _layout(estimator: Any, coordinates: Any, shape: Any) -> tuple[Any, Any]:
@@ -147,14 +182,14 @@ def _layout(estimator: Any, coordinates: Any, shape: Any) -> tuple[Any, Any]:
     return (coordinates, shape) if graph is None or coordinates is not None or shape is not None else graph.layout
 
 
-class _Places:
+class Places:
     """The places of n objects: coordinates (n, 2), or the cells of a grid."""
 
     def __init__(self, xy: np.ndarray | None, shape: tuple[int, int], y_down: bool) -> None:
         self.xy, self.shape, self.y_down = xy, shape, y_down
 
     @classmethod
-    def of(cls, coordinates: Any, shape: Any, index: Any, n_objects: int, y_down: bool) -> "_Places":
+    def of(cls, coordinates: Any, shape: Any, index: Any, n_objects: int, y_down: bool) -> "Places":
         if (coordinates is None) == (shape is None):
             problem = "neither was given" if shape is None else "both were given"
             raise TypeError(f"a map needs coordinates or shape, but {problem}; pass one of the two.")
@@ -193,13 +228,14 @@ class _Places:
         image = ax.imshow(pixels, extent=(-0.5, width - 0.5, height - 0.5, -0.5), **scale)
         return _frameless(ax, image)
 
-    def scatter(self, ax: "Axes", objects: np.ndarray, **colors: Any) -> Any:
-        """Draw objects, in the order of ``objects``, as points that nearly touch each other."""
+    def scatter(self, ax: "Axes", objects: np.ndarray, area: float | None = None, **colors: Any) -> Any:
+        """Draw objects, in the order of ``objects``, as points that by default nearly touch each other."""
         assert self.xy is not None
         xy = self.xy[objects]
         ax.set_aspect("equal")
         x, y = xy.T
-        points = ax.scatter(x, y, _area_of_a_point(ax, xy), linewidths=0, rasterized=len(xy) > RASTERIZED, **colors)
+        area = _area_of_a_point(ax, xy) if area is None else area
+        points = ax.scatter(x, y, area, linewidths=0, rasterized=len(xy) > RASTERIZED, **colors)
         ax.margins(0.02)
         if self.y_down:
             ax.invert_yaxis()
@@ -233,20 +269,3 @@ def _entropies(membership: np.ndarray) -> np.ndarray:
     for shares in membership.T:
         sums -= shares * np.log(np.where(shares > 0, shares, 1.0))
     return np.clip(sums / math.log(k), 0.0, 1.0) if k > 1 else sums
-
-
-def _write_legend(ax: "Axes", names: np.ndarray, palette: np.ndarray, gaps: bool) -> None:
-    """Write the names of the domains beside the map."""
-    from matplotlib.lines import Line2D
-
-    texts = [shorten(name, LONGEST_NAME) for name in names] + ["no label"] * gaps
-    marks = [
-        Line2D([], [], marker="o", linestyle="", markersize=6, markeredgewidth=0, color=color)
-        for color in [*palette[:-1], *[palette[-1]] * gaps]
-    ]
-    legend = ax.legend(
-        marks, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=SMALL,
-        ncols=math.ceil(len(texts) / LEGEND_ROWS), labelspacing=0.25, handletextpad=0.2, columnspacing=0.8,
-    )  # fmt: skip
-    for text in legend.get_texts():
-        text.set_parse_math(False)

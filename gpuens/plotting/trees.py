@@ -6,15 +6,20 @@ import numpy as np
 
 from gpuens.plotting.drawing import (
     INK,
+    LAYOUT_SHARE,
     MARK,
+    POINTS_AN_INCH,
     SHADE,
     SMALLEST_TYPE,
     WIDEST,
     axes,
+    axis_inches,
     color_clusters,
     entitle,
     hide_spines,
+    label_axes,
     type_name,
+    write_legend,
 )
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
@@ -59,8 +64,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     tree = _check_dendrogram(estimator)
     p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
     ax = axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
-    ax.set(ylabel="distance (1 - similarity)")
     if tree.n_leaves == 1:
+        label_axes(ax, y="distance (1 - similarity)")
         entitle(ax, "One distinct label row: there is nothing to merge")
         return hide_spines(ax)
     branch = tree.cut(p)
@@ -71,8 +76,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     n_branches = estimator.n_branches_
     cut = _cut_height(Z[:, 2], p, n_branches)
     colors = _branch_colors(estimator, Z, branch, top.cut(n_branches) if n_branches <= p else np.arange(p))
-    figure: Any = ax.figure  # matplotlib's Figure or SubFigure
-    room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
+    room = POINTS_AN_INCH * LAYOUT_SHARE * axis_inches(ax.xaxis) / p  # width of a branch in points
     hierarchy.dendrogram(
         Z,
         ax=ax,
@@ -103,9 +107,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
             color=MARK,
             va="center",
         )
-    ax.set(
-        xlabel=f"{p:,} branches, too many to write how many objects each has" if crowded else "objects in the branch"
-    )
+    text = f"{p:,} branches, too many to write how many objects each has" if crowded else "objects in the branch"
+    label_axes(ax, text, "distance (1 - similarity)")
     entitle(ax, f"{type(estimator).__name__}: the last {p - 1:,} of {tree.n_leaves - 1:,} merges")
     return hide_spines(ax)
 
@@ -150,7 +153,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     ax.set_xlim(1.3, len(k) + 1.7)
     if estimator.n_clusters_ in k:  # the chosen number has a line, because its bar may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
-    ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
+    label_axes(ax, "number of clusters", "lifetime (range of distances)")
     name = type(estimator).__name__
     entitle(ax, f"{name}: the lifetime of each number of clusters, {estimator.n_clusters_:,} chosen")
     return hide_spines(ax)
@@ -223,15 +226,16 @@ def ca_tree(
     if tau is not None:  # radii are integers; the line is 0.5 above the largest accepted radius
         height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
         ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
-        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
     ax.set_xticks([])
     ax.set_ylim(-0.03 * n_clusterings - 0.2, 1.05 * n_clusterings + 0.2)
     ax.locator_params("y", integer=True)
     label = "nodes" if len(nodes) == len(tree) else f"the {len(nodes):,} nodes of {min_objects:,} objects or more"
-    ax.set(xlabel=f"{label}, in the order of their label rows", ylabel=f"radius, of {n_clusterings} clusterings")
+    label_axes(ax, f"{label}, in the order of their label rows", f"radius, of {n_clusterings} clusterings")
     summary = "" if tau is None else f": {in_cut.sum():,} nodes at τ = {tau:g}"
     summary += "" if is_kept.sum() == in_cut.sum() else f", {is_kept.sum():,} kept"
     entitle(ax, f"CA-tree of {n_objects:,} objects{summary}")
+    if tau is not None:
+        write_legend(ax)
     return hide_spines(ax)
 
 

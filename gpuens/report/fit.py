@@ -203,13 +203,23 @@ def _further(
 
 
 def _votes(facts: dict[str, Any]) -> str:
-    """Return a text about the votes over shared names: ties, and objects that nobody named."""
-    if "n_ties" not in facts:
+    """Return a text about shared names: ties, and objects that nobody named."""
+    if "n_unanswered" not in facts:
         return ""
-    ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
+    silent = counted(facts["n_unanswered"], "object")
+    text = "The clusters are names that the clusterings share."
+    if "skills" in facts:
+        skills = facts["skills"]
+        best, worst = max(skills, key=skills.__getitem__), min(skills, key=skills.__getitem__)
+        return (
+            f"{text} Each annotator counts by skill, the probability of a right answer, from {skills[best]:.2f} "
+            f"({best}) to {skills[worst]:.2f} ({worst}); {silent} got no answer. Certainty is the probability of the "
+            "name, and the margin its lead."
+        )
+    ties = counted(facts["n_ties"], "object")
     return (
-        f"The clusters are names that the clusterings share. The votes for {ties} are "
-        f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
+        f"{text} The votes for {ties} are tied, and {silent} got no vote. Certainty is the share of the votes for the "
+        "name, and the margin its lead."
     )
 
 
@@ -217,7 +227,7 @@ def _left_unknown(facts: dict[str, Any]) -> str:
     if facts.get("n_doubtful") is None:
         return ""
     n, threshold = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
-    label = '"Unknown"' if "n_ties" in facts else "-1"
+    label = '"Unknown"' if "n_unanswered" in facts else "-1"
     because = f"because confidence is below {threshold:g}"
     return f"In the output, the label of {n} is {label}, {because}; this page has all labels."
 

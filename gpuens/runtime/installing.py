@@ -11,9 +11,12 @@ first pip on the PATH.
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
+from shutil import which
 from typing import Any
+from urllib.parse import urlsplit
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -29,9 +32,6 @@ def command_for(package: str) -> str:
 
 
 def _installer() -> str:
-    from importlib.util import find_spec
-    from shutil import which
-
     if find_spec("pip") is None:  # made by uv
         return f"uv pip install --python {quote(sys.executable)}"
     first = which("pip")
@@ -50,7 +50,6 @@ def _requirement(extra: str) -> str:
     if not url.startswith("file:"):
         repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
         return f"'gpuens[{extra}] @ {repository}{url}'"
-    from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
     path = url2pathname(urlsplit(url).path)

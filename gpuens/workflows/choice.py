@@ -96,7 +96,7 @@ class Choice:
         >>> import gpuens as ge
         >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
         >>> [ax.get_title() for ax in found.plot()[0]]
-        ['Consensus of 6 objects in 3 clusters', 'Consensus of the pairs of 6 objects, the same for all k']
+        ['Consensus of 6 objects in 3 clusters', 'Consensus of pairs of 6 objects, the same for all k']
         """
         from gpuens.plotting.choice import overview
 

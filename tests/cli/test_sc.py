@@ -1,6 +1,7 @@
 """Consensus of the cells of an AnnData: results added to the object in memory, and to a copy of its file."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -304,12 +305,8 @@ def test_a_choice_by_features_of_cells(adata):
 
 
 def test_a_choice_refuses(adata):
-    refused(
-        lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"),
-        ValueError,
-        "use_rep='X_pca'",
-        "give either features, or",
-    )
+    both = partial(ge.sc.choose_k, adata, "leiden_*", use_rep="X_pca")
+    refused(both, ValueError, "use_rep='X_pca'", "give either features, or")
     refused(lambda: ge.sc.choose_k(adata, "leiden_*", obsm_key="labels"), ValueError, "give either columns of obs or")
     refused(lambda: ge.sc.choose_k(adata, use_rep="X_none"), ValueError, "X_none")
     refused(lambda: ge.sc.choose_k(LABELS), TypeError, "AnnData")
@@ -340,7 +337,10 @@ def test_cells_are_drawn_where_the_embedding_has_them(drawn):
         by_category.setdefault(name, set()).add(colors[tuple(place)])
     assert [len(of_one) for of_one in by_category.values()] == [1] * 4
     assert len(set.union(*by_category.values())) == 4
-    assert [text.get_text() for text in ax.texts] == ["0", "1", "2"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2", "no label"]
+    assert {text.get_text() for text in ax.texts} <= {"0", "1", "2"}
+    assert (ax.get_aspect(), ax.get_xlabel(), ax.get_ylabel()) == (1.0, "UMAP 1", "UMAP 2")
+    assert ax.get_title() == "consensus: 3 groups of 90 cells"
     ax.figure.canvas.draw()
 
 
@@ -366,8 +366,35 @@ def test_numbers_of_cells_are_a_scale(drawn):
     assert not ax.texts
 
 
+def test_colours_of_scanpy_are_kept(drawn):
+    from matplotlib.colors import to_rgb
+
+    drawn.uns["consensus_colors"] = ["#ff0000", "#00ff00", "#0000ff"]
+    lines = ge.plotting.embedding(drawn).get_legend().get_lines()
+    assert [to_rgb(line.get_color()) for line in lines[:3]] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+def test_several_columns_have_a_panel_each(drawn):
+    panels = ge.plotting.embedding(drawn, ["consensus", "consensus_certainty"], s=4)
+    assert [panel.collections[0].get_sizes().tolist() for panel in panels] == [[4], [4]]
+    assert panels[1].get_title().startswith("Median ")
+    refused(lambda: ge.plotting.embedding(drawn, ["consensus"], ax=panels[0]), ValueError, "color", "1 columns")
+    refused(lambda: ge.plotting.embedding(drawn, []), ValueError, "color", "0 columns")
+    refused(lambda: ge.plotting.embedding(drawn, s=0), ValueError, "s must be")
+
+
+def test_a_tissue_has_its_first_row_at_the_top_and_no_names_on_it(drawn):
+    from matplotlib.figure import Figure
+
+    drawn.obsm["spatial"] = drawn.obsm["X_umap"]
+    ax = ge.plotting.embedding(drawn, basis="spatial")
+    assert ax.yaxis_inverted()
+    assert not ax.texts
+    assert not ge.plotting.embedding(drawn, ax=Figure().subplots()).yaxis_inverted()
+
+
 def test_many_cells_are_some(drawn, sizes):
-    sizes("plotting.cells", MOST_CELLS=40)
+    sizes("plotting.places", MOST_POINTS=40)
     assert len(ge.plotting.embedding(drawn).collections[0].get_offsets()) == 40
 
 

@@ -16,7 +16,7 @@ from gpuens import metrics
 from gpuens.generate import kmeans as by_kmeans
 from gpuens.generate import kmeans_ensemble
 from gpuens.generate.views import Draws, View
-from gpuens.kmeans import lloyd, nested
+from gpuens.kmeans import nested
 from gpuens.labels.features import as_features
 from gpuens.runtime import progress
 
@@ -31,6 +31,11 @@ def blobs(n=300, d=5, k=6, spread=0.3, seed=0):
 def same_partition(a, b):
     pairs = set(zip(a.tolist(), b.tolist(), strict=True))
     return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+def inertia(points, codes):
+    own = [points[codes == c] for c in np.unique(codes)]
+    return sum(((members - members.mean(axis=0)) ** 2).sum() for members in own)
 
 
 def same(a, b):
@@ -170,13 +175,11 @@ def test_auto_chooses_by_the_number_of_fitted_objects(monkeypatch):
 
 def test_mini_batches_come_close_to_full_kmeans():
     points, _ = blobs(n=5000, d=6, k=40, spread=3.0)
-
-    def inertia(codes):
-        return sum(((points[codes == c] - points[codes == c].mean(axis=0)) ** 2).sum() for c in np.unique(codes))
-
-    full = kmeans_ensemble(points, 3, 20, algorithm="full")
-    batches = kmeans_ensemble(points, 3, 20, algorithm="minibatch")
-    assert np.mean([inertia(c) for c in batches.codes.T]) < 1.1 * np.mean([inertia(c) for c in full.codes.T])
+    batches, full = (
+        np.mean([inertia(points, codes) for codes in kmeans_ensemble(points, 3, 20, algorithm=algorithm).codes.T])
+        for algorithm in ("minibatch", "full")
+    )
+    assert batches < 1.1 * full
 
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
@@ -351,17 +354,12 @@ ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get(
 }
 
 
-@pytest.fixture(params=["emulated", "cuda"])
-def on_device(request, monkeypatch):
-    """Return a device and a function that copies features to it.
-
-    Features are processed in small chunks; the last is incomplete.
-    """
-    monkeypatch.setattr(lloyd, "CHUNK", 128)
-    monkeypatch.setattr(by_kmeans, "CHUNK", 128)
-    if request.param == "emulated":
-        return "emulated", np.asarray
-    return "cuda", request.getfixturevalue("fake_cupy").asarray
+@pytest.fixture
+def on_device(on_device, sizes):
+    """Process features in small chunks; the last is incomplete."""
+    sizes("kmeans.lloyd", CHUNK=128)
+    sizes("generate.kmeans", CHUNK=128)
+    return on_device
 
 
 @pytest.mark.parametrize("points", [NOISE, X.astype(np.float32)], ids=["float64", "float32"])
@@ -398,16 +396,12 @@ def test_nested_samples_take_the_place_of_mini_batches_on_a_device(on_device, op
 
 def test_float32_noise_is_clustered_as_well_on_the_device():
     points = np.random.default_rng(1).standard_normal((5000, 10)).astype(np.float32)
-    cpu, other = (kmeans_ensemble(points, 6, 30, random_state=seed, max_iter=20) for seed in (0, 1))
-    device = kmeans_ensemble(points, 6, 30, device="emulated", max_iter=20)
-
-    def inertia(ens, m):
-        return sum(((own - own.mean(axis=0)) ** 2).sum() for c in range(30) for own in [points[ens.codes[:, m] == c]])
-
-    means = [np.mean([inertia(ens, m) for m in range(6)]) for ens in (cpu, device, other)]
+    cpu, other = (kmeans_ensemble(points, 6, 30, random_state=seed, max_iter=20).codes.T for seed in (0, 1))
+    device = kmeans_ensemble(points, 6, 30, device="emulated", max_iter=20).codes.T
+    means = [np.mean([inertia(points, codes) for codes in columns]) for columns in (cpu, device)]
     assert means[1] == pytest.approx(means[0], rel=0.005)
     agreement = [
-        np.mean([metrics.nmi(a.codes[:, m], b.codes[:, m]) for m in range(6)]) for a, b in [(cpu, device), (cpu, other)]
+        np.mean([metrics.nmi(*pair) for pair in zip(cpu, columns, strict=True)]) for columns in (device, other)
     ]
     assert agreement[0] > agreement[1] + 0.2
 

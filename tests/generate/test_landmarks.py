@@ -545,14 +545,6 @@ def test_a_value_of_a_file_that_is_no_number_is_named(tmp_path, monkeypatch):
         landmark_ensemble(mapped(tmp_path / "X.npy", X), 2, 5)
 
 
-@pytest.fixture(params=["emulated", "cuda"])
-def on_device(request):
-    """Return a device and a function that moves features to it."""
-    if request.param == "emulated":
-        return "emulated", np.asarray
-    return "cuda", request.getfixturevalue("fake_cupy").asarray
-
-
 @pytest.mark.parametrize("d", [1, 5, 70])
 def test_kernels_find_the_same(on_device, d, sizes):
     device, put = on_device

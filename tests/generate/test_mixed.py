@@ -48,51 +48,51 @@ def test_genie_is_its_definition(seed, most_unequal):
 
 
 def test_genie_of_few_points():
-    assert genie(np.zeros((1, 2), np.float32), np.ones(1, np.int64), 3, 0.3).tolist() == [0]
-    assert sorted(genie(np.arange(3, dtype=np.float32)[:, None], np.ones(3, np.int64), 5, 0.3)) == [0, 1, 2]
-    alike = genie(np.zeros((6, 2), np.float32), np.ones(6, np.int64), 2, 0.3)
-    assert np.unique(alike).size == 2
-    nobody = genie(np.arange(4, dtype=np.float32)[:, None], np.array([2, 0, 3, 4]), 3, 0.3)
-    assert sorted(nobody[[0, 2, 3]]) == [0, 1, 2]
+    for points, sizes, k, expected in (
+        ([0], [1], 3, [0]),
+        ([0, 1, 2], [1, 1, 1], 5, [0, 1, 2]),
+        ([0, 1, 2], [1, 1, 1], 1, [0, 0, 0]),
+        ([0, 1, 2, 3], [2, 0, 3, 4], 3, [0, None, 1, 2]),  # nobody is at the second point
+    ):
+        labels = genie(np.array(points, dtype=np.float32)[:, None], np.array(sizes), k, 0.3)
+        assert [x if y is not None else None for x, y in zip(labels.tolist(), expected, strict=True)] == expected
+    assert np.unique(genie(np.zeros((6, 2), np.float32), np.ones(6, np.int64), 2, 0.3)).size == 2
 
 
-def test_objects_follow_their_nearest_landmark():
-    labels = mixed_ensemble(X, 2, **FEW).to_array()[:, 1]
-    made = []
+def test_objects_follow_their_nearest_landmark(monkeypatch):
+    labels, made = mixed_ensemble(X, 2, **FEW).to_array()[:, 1], []
 
     def kept(points, sizes, *given):
         made.append((points, sizes, genie(points, sizes, *given)))
         return made[-1][2]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landmark_cut, "genie", kept)
-        mixed_ensemble(X, 2, **FEW)
+    monkeypatch.setattr(landmark_cut, "genie", kept)
+    mixed_ensemble(X, 2, **FEW)
     points, sizes, of_landmarks = made[0]
     assert len(points) == 60
     assert sizes.sum() == 300
+    # the features were centered, and multiplied by a power of 2
     centered = X - X.mean(axis=0)
-    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # the power of 2 by which the features were multiplied
-    near = min(
-        (np.linalg.norm(centered[:, None] * 2.0**power - points, axis=2) for power in range(-8, 3)),
-        key=lambda distances: distances.min(axis=1).sum() if scale else 0,
-    ).argmin(axis=1)
+    apart = [np.linalg.norm(centered[:, None] * 2.0**power - points, axis=2) for power in range(-8, 3)]
+    near = min(apart, key=lambda distances: distances.min(axis=1).sum()).argmin(axis=1)
     # a few objects differ, because their nearest landmark is searched only in the nearest group of landmarks
     assert np.mean(of_landmarks[near] == labels) > 0.95
 
 
 def test_numbers_of_clusters_are_near_the_wanted_one_or_many():
-    ks = np.diff(mixed_ensemble(X, 20, 4, n_landmarks=100).offsets)
-    of_cuts, of_trees = ks[::2], ks[1::2]
-    assert ((of_cuts[::4] >= 4) & (of_cuts[::4] <= 10)).all()
-    assert ((of_trees >= 4) & (of_trees <= 10)).all()
+    def numbers(*given):
+        return np.diff(mixed_ensemble(X, *given, n_landmarks=100).offsets)
+
+    of_cuts, of_trees = numbers(20, 4)[::2], numbers(20, 4)[1::2]
     many = np.delete(of_cuts, np.arange(0, 10, 4))
-    assert many.min() >= 20
-    assert many.max() <= 60
-    unknown = np.diff(mixed_ensemble(X, 10, n_landmarks=100).offsets)
-    assert unknown.min() >= 20
-    large = np.diff(mixed_ensemble(X, 6, 100).offsets)
-    assert large.min() >= 90  # k-means may leave some clusters empty
-    assert large.max() <= 150
+    for ks, least, most in (
+        (of_cuts[::4], 4, 10),
+        (of_trees, 4, 10),
+        (many, 20, 60),
+        (numbers(10), 20, np.inf),
+        (numbers(6, 100), 90, 150),  # k-means may leave some clusters empty
+    ):
+        assert least <= ks.min() <= ks.max() <= most
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 21])
@@ -120,17 +120,14 @@ def test_a_clustering_depends_on_its_number_alone(monkeypatch, tmp_path):
     refused(lambda: mixed_ensemble(X, 7, **FEW | {"n_clusters": 5}, resume=tmp_path), ValueError, "other work")
 
 
-def test_sparse_features_are_those_of_the_array():
-    points = np.where(X > 2, X, 0.0).astype(np.float32)
-    found = mixed_ensemble(csr_array(points), 4, **FEW).to_array()
+@pytest.mark.parametrize(
+    ("points", "put", "device"),
+    [(np.where(X > 2, X, 0.0).astype(np.float32), csr_array, "auto"), (X.astype(np.float32), np.asarray, "emulated")],
+    ids=["sparse", "emulated"],
+)
+def test_sparse_features_and_emulated_clusterings_are_the_same(points, put, device):
+    found = mixed_ensemble(put(points), 4, **FEW, device=device).to_array()
     np.testing.assert_array_equal(found, mixed_ensemble(points, 4, **FEW).to_array())
-
-
-def test_emulated_clusterings_are_those_of_the_processor():
-    expected = mixed_ensemble(X.astype(np.float32), 4, **FEW).to_array()
-    np.testing.assert_array_equal(
-        mixed_ensemble(X.astype(np.float32), 4, **FEW, device="emulated").to_array(), expected
-    )
 
 
 def test_chunks_are_clustered_where_they_are(tmp_path):
@@ -172,14 +169,12 @@ def test_a_quarter_of_the_objects_are_landmarks_and_nearly_all_of_few():
     assert of == {1: 1, 9: 9, 10: 9, 1111: 1000, 1112: 500, 2000: 500, 2400: 600, 4000: 1000, 10**6: 1000}
 
 
-def test_a_number_of_landmarks_is_at_least_that_of_clusters():
-    with pytest.MonkeyPatch.context() as patch:
-        seen = []
-        original = landmark_cut.clustered
-        patch.setattr(
-            landmark_cut, "clustered", lambda *given, **s: seen.append(s["n_landmarks"]) or original(*given, **s)
-        )
-        for k, p in ((4, 270), (200, 270), (290, 290)):
-            assert mixed_ensemble(X, 2, k).n_clusterings == 2
-            assert seen.pop() == p
+def test_a_number_of_landmarks_is_at_least_that_of_clusters(monkeypatch):
+    clustered, seen = landmark_cut.clustered, []
+    monkeypatch.setattr(
+        landmark_cut, "clustered", lambda *given, **how: seen.append(how["n_landmarks"]) or clustered(*given, **how)
+    )
+    for k, p in ((4, 270), (200, 270), (290, 290)):
+        assert mixed_ensemble(X, 2, k).n_clusterings == 2
+        assert seen.pop() == p
     refused(lambda: mixed_ensemble(X, 2, 61, n_landmarks=60), ValueError, "n_landmarks=60 is too few for 61 clusters")

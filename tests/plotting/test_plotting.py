@@ -353,7 +353,7 @@ def test_cdf_is_that_of_the_pairs():
     for (x, y), of in zip(lines.values(), (PAIRS, PAIRS.chance()), strict=True):
         np.testing.assert_allclose(y[np.searchsorted(x, at, side="right") - 1], of.cdf(at), atol=1e-12)
     several = plotting.cdf({2: PAIRS, 3: PAIRS})
-    assert [text.get_text() for text in several.get_legend().get_texts()] == ["2 clusters", "3 clusters"]
+    assert [text.get_text() for text in several.get_legend().get_texts()] == ["k = 2", "k = 3"]
 
 
 def test_item_consensus_is_drawn_by_its_quantiles():
@@ -444,7 +444,10 @@ def test_clustree_has_an_edge_for_every_way_that_objects_take():
 def test_a_criterion_is_drawn_for_each_number_of_clusters():
     for name in ("silhouette", "support"):
         ax = plotting.criterion(CHOICE, name)
-        curve, suggested = ax.lines
+        curve, suggested, *rings = ax.lines
+        named = dict(zip([CHOICE.suggested, *CHOICE.runners_up], ["suggested", "second"], strict=False))
+        assert [ring.get_xdata()[0] for ring in rings] == list(named)
+        assert [text.get_text() for text in ax.texts] == [f"{k}: {text}" for k, text in named.items()]
         np.testing.assert_array_equal(curve.get_xydata(), CHOICE.table[name].reset_index().to_numpy())
         assert suggested.get_xdata()[0] == CHOICE.suggested
     refused(lambda: plotting.criterion(CHOICE, "pac"), ValueError, "name must be one of", "'support'", "not 'pac'")
@@ -661,7 +664,7 @@ def test_counts_below_a_dendrogram_can_be_read(p):
     assert all(left.x1 <= right.x0 + 1 for left, right in pairwise(boxes))
     narrow = plotting.dendrogram(EST, p=p, ax=Figure(figsize=(2, 2), layout="constrained").subplots())
     assert len(narrow.get_xticks()) == 0
-    assert narrow.get_xlabel() == f"{p} branches, too many to write how many objects each has"
+    assert narrow.get_xlabel().replace("\n", " ") == f"{p} branches, too many to write how many objects each has"
 
 
 def test_each_cluster_of_a_dendrogram_has_a_colour_and_its_neighbours_have_others():
@@ -720,7 +723,7 @@ def test_many_objects_have_a_consensus_matrix_of_some(monkeypatch):
 def test_a_choice_has_the_pairs_of_each_number(own):
     ax = plotting.cdf(own)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["2 clusters", "3 clusters, suggested", "4 clusters", "5 clusters"]
+    assert labels == ["k = 2", "k = 3, suggested", "k = 4", "k = 5"]
     for row, line in zip(own.rows, ax.lines, strict=True):
         found = own.consensus[row["k"]].pairs
         assert (found.pac(), found.area()) == (row["pac"], row["area"])

@@ -28,22 +28,22 @@ def exponents(row: common.Record, gamma: str) -> list[float]:
 
 def nodes_lines(rows: common.Record, gamma: str) -> Iterator[common.Record]:
     for name, row in rows.items():
-        theirs = PRINTED["sets"][name]["alphas"][gamma]
-        found = {"low": row["sizes"][0], "high": row["sizes"][-1], "nodes": row["counts"][gamma][-1][0]}
-        yield found | {"key": name, "gamma": gamma, "ours": exponents(row, gamma), "theirs": theirs}
+        printed = PRINTED["sets"][name]["alphas"][gamma]
+        line = {"low": row["sizes"][0], "high": row["sizes"][-1], "nodes": row["counts"][gamma][-1][0]}
+        yield line | {"key": name, "gamma": gamma, "ours": exponents(row, gamma), "theirs": printed}
 
 
 def nodes(rows: common.Record) -> Iterator[Found]:
     lines = {gamma: list(nodes_lines(rows, gamma)) for gamma in GAMMAS}
-    for gamma, found in lines.items():
-        ours, printed = (np.array([one[whose] for one in found]) for whose in ("ours", "theirs"))
+    for gamma, lines_of_gamma in lines.items():
+        ours, printed = (np.array([line[source] for line in lines_of_gamma]) for source in ("ours", "theirs"))
         apart, r = np.abs(ours - printed), np.corrcoef(ours.ravel(), printed.ravel())[0, 1]
         yield "apart", {"n": ours.size, "gamma": gamma, "mean": apart.mean(), "most": apart.max(), "r": r}
     above = [
-        f"{one['key']} at γ = {gamma}"
+        f"{line['key']} at γ = {gamma}"
         for tau, gamma in RECOMMENDED
-        for one in lines[gamma]
-        if one["ours"][PRINTED["taus"].index(tau)] >= 0.5
+        for line in lines[gamma]
+        if line["ours"][PRINTED["taus"].index(tau)] >= 0.5
     ]
     yield "above", {"above": above}
 
@@ -51,24 +51,24 @@ def nodes(rows: common.Record) -> Iterator[Found]:
 # --- accuracy against τ -----------------------------------------------------------------------------------------------
 
 
-def cell(row: common.Record, what: str, gamma: str, order: str = "given", of: str = "mean") -> np.ndarray:
+def cell(row: common.Record, measure: str, gamma: str, order: str = "given", of: str = "mean") -> np.ndarray:
     """Return the mean accuracies by "size" or "unit", or numbers of "nodes", for each τ."""
-    return np.array(row["cells"][f"{order} {gamma}"][what][of])
+    return np.array(row["cells"][f"{order} {gamma}"][measure][of])
 
 
 def column(row: common.Record, tau: float) -> int:
     return round(tau * len(cell(row, "nodes", "1")))
 
 
-def gain(row: common.Record, one: tuple[str, ...], other: tuple[str, ...]) -> float:
+def gain(row: common.Record, curve: tuple[str, ...], base: tuple[str, ...]) -> float:
     """Return the mean difference of two curves of accuracy over nodes, each given by (weights, γ, order).
 
     The mean is over the logarithms of the numbers of nodes that both curves have.
     """
-    curves = [(cell(row, "nodes", *way[1:])[::-1], cell(row, *way)[::-1]) for way in (one, other)]
+    curves = [(cell(row, "nodes", *way[1:])[::-1], cell(row, *way)[::-1]) for way in (curve, base)]
     low, high = max(nodes[0] for nodes, _ in curves), min(nodes[-1] for nodes, _ in curves)
-    at = np.linspace(np.log(low), np.log(high), 200)
-    return float(np.mean([np.interp(at, np.log(nodes), accuracy) for nodes, accuracy in curves], axis=1) @ (1, -1))
+    grid = np.linspace(np.log(low), np.log(high), 200)
+    return float(np.mean([np.interp(grid, np.log(nodes), accuracy) for nodes, accuracy in curves], axis=1) @ (1, -1))
 
 
 def accuracy(rows: common.Record) -> Iterator[Found]:
@@ -77,14 +77,14 @@ def accuracy(rows: common.Record) -> Iterator[Found]:
         for weights in WEIGHTS:
             short = []
             for name, row in rows.items():
-                whole, here = cell(row, weights, "1")[0], cell(row, weights, gamma)[column(row, tau)]
-                if here < (1 - LOSS) * whole:
-                    short.append(f"{name} ({here:.2f} of {whole:.2f})")
+                full, reduced = cell(row, weights, "1")[0], cell(row, weights, gamma)[column(row, tau)]
+                if reduced < (1 - LOSS) * full:
+                    short.append(f"{name} ({reduced:.2f} of {full:.2f})")
             but = f", not on {', '.join(short)}" if short else ""
             texts.append(f"on {len(rows) - len(short)} of {len(rows)} with weights={weights!r}{but}")
         yield "keeps", {"tau": tau, "gamma": gamma, "each": "; ".join(texts)}
-    least = {name: (cell(row, "nodes", "0.9") / cell(row, "nodes", "1")).min() for name, row in rows.items()}
-    ratios = [f"{name} {ratio:.3f} ({PRINTED['sets'][name]['ratio']:.3f})" for name, ratio in least.items()]
+    smallest = {name: (cell(row, "nodes", "0.9") / cell(row, "nodes", "1")).min() for name, row in rows.items()}
+    ratios = [f"{name} {ratio:.3f} ({PRINTED['sets'][name]['ratio']:.3f})" for name, ratio in smallest.items()]
     yield "ratio", {"each": ratios}
     for weights in WEIGHTS:
         gains = [f"{name} {gain(row, (weights, '0.9'), (weights, '1')):+.3f}" for name, row in rows.items()]
@@ -92,8 +92,8 @@ def accuracy(rows: common.Record) -> Iterator[Found]:
     texts = []
     for order in ("coarse", "fine"):
         for gamma in GAMMAS:
-            each = [gain(row, ("size", gamma, order), ("size", gamma)) for row in rows.values()]
-            texts.append(f"{order!r}, γ = {gamma}: {np.mean(each):+.3f} ({min(each):+.3f} to {max(each):+.3f})")
+            rises = [gain(row, ("size", gamma, order), ("size", gamma)) for row in rows.values()]
+            texts.append(f"{order!r}, γ = {gamma}: {np.mean(rises):+.3f} ({min(rises):+.3f} to {max(rises):+.3f})")
     yield "orders", {"each": "; ".join(texts)}
     halves = {name: number for name, number in PRINTED["at_half"].items() if name in rows}
     ours = {name: cell(rows[name], "nodes", "1")[column(rows[name], 0.5)] for name in halves}
@@ -108,16 +108,16 @@ def accuracy_lines(rows: common.Record) -> Iterator[common.Record]:
         for gamma in GAMMAS:
             for weights in WEIGHTS:
                 columns = [column(row, tau) for tau in (0, 0.2, 0.4, 0.5, 0.7, 0.95)]
-                at = list(zip(cell(row, weights, gamma)[columns], cell(row, "nodes", gamma)[columns], strict=True))
-                yield {"key": name, "gamma": gamma, "weights": weights, "at": at}
+                points = list(zip(cell(row, weights, gamma)[columns], cell(row, "nodes", gamma)[columns], strict=True))
+                yield {"key": name, "gamma": gamma, "weights": weights, "at": points}
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------------
 
 
-def chosen(rows: common.Record, order: str, what: str, tau: float, gamma: str) -> np.ndarray:
+def chosen(rows: common.Record, order: str, measure: str, tau: float, gamma: str) -> np.ndarray:
     """Return (data sets, runs) accuracies by weights, or numbers of nodes."""
-    return np.array([row["cells"][f"{order} {tau:g} {gamma}"][what] for row in rows.values()])
+    return np.array([row["cells"][f"{order} {tau:g} {gamma}"][measure] for row in rows.values()])
 
 
 def defaults(rows: common.Record) -> Iterator[Found]:
@@ -145,9 +145,9 @@ def defaults_lines(rows: common.Record, recommended: str) -> Iterator[common.Rec
         number = np.exp(np.log(chosen(rows, order, "nodes", *way).mean(axis=1)).mean())
         for weights in WEIGHTS:
             accuracy = chosen(rows, order, weights, *way)
-            each = dict(zip(rows, accuracy.mean(axis=1), strict=True))
-            found = {"order": order, "weights": weights, "each": each, "mean": accuracy.mean(), "nodes": number}
-            yield found | {"tau": way[0], "gamma": way[1]}
+            mean_of_sets = dict(zip(rows, accuracy.mean(axis=1), strict=True))
+            line = {"order": order, "weights": weights, "each": mean_of_sets, "mean": accuracy.mean(), "nodes": number}
+            yield line | {"tau": way[0], "gamma": way[1]}
 
 
 # --- Table V ----------------------------------------------------------------------------------------------------------
@@ -172,13 +172,13 @@ def times(rows: common.Record) -> Iterator[Found]:
     for name, row in rows.items():
         c = way_of(row, "EAC", "C")[0]
         if "EAC dense size" not in row["ways"]:
-            theirs = PRINTED["C_to_D"][0] / PRINTED["C_to_D"][1]
-            yield "larger", {"key": name, "ratio": c / way_of(row, "EAC", "D")[0], "theirs": theirs}
+            paper_ratio = PRINTED["C_to_D"][0] / PRINTED["C_to_D"][1]
+            yield "larger", {"key": name, "ratio": c / way_of(row, "EAC", "D")[0], "theirs": paper_ratio}
             continue
         printed = printed_times(name, row)
         dense, a = way_of(row, "EAC", "dense")[0] / c, way_of(row, "EAC", "A")[0] / c
-        theirs = printed["EAC"][0][0] / printed["EAC"][2][0]
-        yield "faster", {"key": name, "c": c, "dense": dense, "a": a, "theirs": theirs}
+        paper_ratio = printed["EAC"][0][0] / printed["EAC"][2][0]
+        yield "faster", {"key": name, "c": c, "dense": dense, "a": a, "theirs": paper_ratio}
         losses, units = [], []
         for method in methods_of(row):
             ours = " ".join(f"{way_of(row, method, setting)[1]:.2f}" for setting in "ABCD")
@@ -196,9 +196,10 @@ def times(rows: common.Record) -> Iterator[Found]:
 def near_paper(name: str, row: common.Record, method: str) -> int:
     """Return the number of settings whose accuracy differs from the paper's by at most 1.5 standard deviations."""
     ways = [row["ways"][f"{method} {setting} size"]["accuracy"] for setting in "ABCD"]
-    theirs = [q for _, q in printed_times(name, row)[method.removesuffix("-METIS")]]
+    means = [q for _, q in printed_times(name, row)[method.removesuffix("-METIS")]]
     return sum(
-        abs(np.mean(own) - q) <= TOLERANCE * np.std(own, ddof=1) + ROUNDING for own, q in zip(ways, theirs, strict=True)
+        abs(np.mean(runs) - q) <= TOLERANCE * np.std(runs, ddof=1) + ROUNDING
+        for runs, q in zip(ways, means, strict=True)
     )
 
 
@@ -209,16 +210,16 @@ def times_lines(rows: common.Record) -> Iterator[common.Record]:
             slowest = way_of(row, method, "A" if "A" in settings else settings[0])[0]
             for setting in settings:
                 seconds, accuracy = way_of(row, method, setting)
-                found = {"key": name, "method": method, "setting": setting, "accuracy": accuracy}
-                found |= {"ms": 1000 * seconds, "ratio": seconds / slowest}
-                found["n_rows"] = row["rows"].get(setting, row["n_objects"])
+                line = {"key": name, "method": method, "setting": setting, "accuracy": accuracy}
+                line |= {"ms": 1000 * seconds, "ratio": seconds / slowest}
+                line["n_rows"] = row["rows"].get(setting, row["n_objects"])
                 if f"{method} {setting} unit" in row["ways"]:
-                    found["unit"] = way_of(row, method, setting, "unit")[1]
+                    line["unit"] = way_of(row, method, setting, "unit")[1]
                 theirs = printed_times(name, row).get(method.removesuffix("-METIS"))
                 if theirs and setting != "dense":
                     t, q = theirs["ABCD".index(setting)]
-                    found |= {"their_ratio": t / theirs[0][0], "their_accuracy": q}
-                yield found
+                    line |= {"their_ratio": t / theirs[0][0], "their_accuracy": q}
+                yield line
 
 
 def times_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -239,15 +240,15 @@ def image(rows: common.Record) -> Iterator[Found]:
             else ""
         )
         pixels = " × ".join(map(str, reversed(row["shape"])))
-        found = {"name": name.split()[0], "known": known, "pixels": pixels, "agreement": row["agreement"]}
-        yield "image", found | {"nodes": nodes["rows"], "groups": groups["rows"], "first": nodes["first"]}
+        values = {"name": name.split()[0], "known": known, "pixels": pixels, "agreement": row["agreement"]}
+        yield "image", values | {"nodes": nodes["rows"], "groups": groups["rows"], "first": nodes["first"]}
 
 
 def image_lines(rows: common.Record) -> Iterator[common.Record]:
     for name, row in rows.items():
-        for way, found in row["ways"].items():
-            shown = " ".join(f"{share:.2f}" for share in found["shares"])
-            yield {"key": name, "way": way, "generated": row["generated"], "shown": shown, **found}
+        for way, result in row["ways"].items():
+            shares = " ".join(f"{share:.2f}" for share in result["shares"])
+            yield {"key": name, "way": way, "generated": row["generated"], "shown": shares, **result}
 
 
 def image_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -257,21 +258,21 @@ def image_values(rows: common.Record, record: common.Record) -> common.Record:
 
 def million(rows: common.Record) -> Iterator[Found]:
     for name, row in rows.items():
-        total = row["grow"]["first"] + max(found["reduce"]["first"] for found in row["cuts"].values())
-        found = {"total": total, "target": MILLION_SECONDS, "met": total <= MILLION_SECONDS}
-        yield "cost", {"key": name, **row, **found}
+        total = row["grow"]["first"] + max(cut["reduce"]["first"] for cut in row["cuts"].values())
+        cut = {"total": total, "target": MILLION_SECONDS, "met": total <= MILLION_SECONDS}
+        yield "cost", {"key": name, **row, **cut}
 
 
 def million_lines(rows: common.Record) -> Iterator[common.Record]:
     for name, row in rows.items():
         steps = {"tree": (row["grow"], row["nodes"])}
-        for key, found in row["cuts"].items():
+        for key, cut in row["cuts"].items():
             tau, gamma = key.split()
-            steps[f"cut, τ = {tau} H, γ = {gamma}"] = found["reduce"], found["rows"]
-            if "eac" in found:
-                steps[f"EAC on these {found['rows']:,}"] = found["eac"], found["rows"]
-        for step, (found, number) in steps.items():
-            yield {"key": name, "groups": row["groups"], "step": step, "nodes": number, "found": found}
+            steps[f"cut, τ = {tau} H, γ = {gamma}"] = cut["reduce"], cut["rows"]
+            if "eac" in cut:
+                steps[f"EAC on these {cut['rows']:,}"] = cut["eac"], cut["rows"]
+        for step, (cut, number) in steps.items():
+            yield {"key": name, "groups": row["groups"], "step": step, "nodes": number, "found": cut}
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -332,9 +333,9 @@ def plot_segments(pixels: np.ndarray, labels: np.ndarray, path: Path) -> None:
 
     means = np.stack([pixels[labels == label].mean(axis=0) for label in range(labels.max() + 1)])
     figure = Figure(figsize=(11, 4.2), dpi=60, layout="constrained")
-    shown = {"pixels": pixels, "segments": means[labels].astype(np.uint8)}
-    for ax, title in zip(figure.subplots(1, 2), shown, strict=True):
-        ax.imshow(shown[title])
+    pictures = {"pixels": pixels, "segments": means[labels].astype(np.uint8)}
+    for ax, title in zip(figure.subplots(1, 2), pictures, strict=True):
+        ax.imshow(pictures[title])
         ax.set_title(title)
         ax.axis("off")
     figure.savefig(path)

@@ -75,8 +75,8 @@ def job(key: str, task: object, options: Namespace, **arguments: object) -> Job:
 
 def small(options: Namespace, rows: common.Record) -> Iterator[Job]:
     for name in WORK[options.quick]["small"]:
-        given = {"name": name, "runs": options.runs, "of": METHODS, "allowance": 3600.0}
-        yield job(name, repeat, options, environment=SINGLE, **given)
+        arguments = {"name": name, "runs": options.runs, "of": METHODS, "allowance": 3600.0}
+        yield job(name, repeat, options, environment=SINGLE, **arguments)
 
 
 def documents(options: Namespace, rows: common.Record) -> Iterator[Job]:
@@ -88,8 +88,8 @@ def documents(options: Namespace, rows: common.Record) -> Iterator[Job]:
 def scaling(options: Namespace, rows: common.Record) -> Iterator[Job]:
     name, numbers = WORK[options.quick]["scaling"]
     for number in numbers:
-        given = {"n_objects": number, "runs": min(options.runs, FEW // 2), "of": ("CgC", "OC-H", "CrC-C")}
-        yield job(str(number), repeat, options, name=name, allowance=ALLOWANCE, **given)
+        arguments = {"n_objects": number, "runs": min(options.runs, FEW // 2), "of": ("CgC", "OC-H", "CrC-C")}
+        yield job(str(number), repeat, options, name=name, allowance=ALLOWANCE, **arguments)
 
 
 def large(options: Namespace, rows: common.Record) -> Iterator[Job]:
@@ -167,42 +167,42 @@ def repeat(
     base clusterings of the same run.
     """
     warnings.simplefilter("ignore")  # METIS may leave a meta-cluster without objects, which is counted below
-    found = sets.load(name, data, n_objects)
-    k = found.n_classes
-    few = ge.Ensemble(np.random.default_rng(0).integers(3, size=(50, 4)).astype(np.uint8))
+    data_set = sets.load(name, data, n_objects)
+    k = data_set.n_classes
+    small_ensemble = ge.Ensemble(np.random.default_rng(0).integers(3, size=(50, 4)).astype(np.uint8))
     for method in set(of) - OF_FEATURES.keys():  # imports packages, so that the seconds are those of the work
-        methods.consensus(method, few, 3, 0)
+        methods.consensus(method, small_ensemble, 3, 0)
     scores: common.Record = {method: {"AC": [], "NMI": [], "NMI_max": [], "seconds": []} for method in of}
     labelings: dict[str, list[np.ndarray]] = {method: [] for method in of}
     cpu: dict[str, list[float]] = {method: [] for method in of}
     base: dict[str, list] = {"AC": [], "NMI": [], "CSI": []}
     n_groups = []
     for run in range(runs):
-        ensemble = sets.base_clusterings(found, seed, run)
+        ensemble = sets.base_clusterings(data_set, seed, run)
         n_groups.append(len(ge.CoreGroups().reduce(ensemble).counts))
-        for score, values in scores_of_base(ensemble, found.y).items():
+        for score, values in scores_of_base(ensemble, data_set.y).items():
             base[score].append(values)
         base["CSI"].append(ge.metrics.stability(ensemble))
-        for method, own in scores.items():
+        for method, scores_of_method in scores.items():
             if sum(cpu[method]) > allowance:
                 continue
             if method in OF_FEATURES:
-                call = partial(OF_FEATURES[method], found.X, k, run)
+                call = partial(OF_FEATURES[method], data_set.X, k, run)
             else:
                 call = partial(methods.consensus, method, ensemble, k, run)
             labels, seconds, cpu_seconds = common.timed(call)
-            own["seconds"].append(seconds)
+            scores_of_method["seconds"].append(seconds)
             cpu[method].append(cpu_seconds)
-            row = ge.metrics.scores(labels, found.y)
+            row = ge.metrics.scores(labels, data_set.y)
             for score, key in (("AC", "accuracy"), ("NMI", "nmi"), ("NMI_max", "nmi_max")):
-                own[score].append(row[key])
+                scores_of_method[score].append(row[key])
             labelings[method].append(labels)
-    for method, own in scores.items():
-        own |= {score: float(np.mean(own[score])) for score in ("NMI_max", "seconds")}
-        own["CSI"] = ge.metrics.stability(labelings[method]) if len(labelings[method]) > 1 else None
-        own["fewer"] = sum(len(np.unique(labels)) < k for labels in labelings[method])
+    for method, scores_of_method in scores.items():
+        scores_of_method |= {score: float(np.mean(scores_of_method[score])) for score in ("NMI_max", "seconds")}
+        scores_of_method["CSI"] = ge.metrics.stability(labelings[method]) if len(labelings[method]) > 1 else None
+        scores_of_method["fewer"] = sum(len(np.unique(labels)) < k for labels in labelings[method])
     return {
-        "n_objects": len(found.y),
+        "n_objects": len(data_set.y),
         "k": k,
         "runs": runs,
         "groups": float(np.mean(n_groups)),
@@ -214,37 +214,37 @@ def repeat(
 
 def scores_of_base(ensemble: ge.Ensemble, y: np.ndarray) -> common.Record:
     """Return the largest, mean and smallest AC and NMI of base clusterings."""
-    each = [ge.metrics.scores(column, y) for column in ensemble.codes.T]
-    by_score = {"AC": [row["accuracy"] for row in each], "NMI": [row["nmi"] for row in each]}
+    scores = [ge.metrics.scores(column, y) for column in ensemble.codes.T]
+    by_score = {"AC": [row["accuracy"] for row in scores], "NMI": [row["nmi"] for row in scores]}
     return {score: (max(values), float(np.mean(values)), min(values)) for score, values in by_score.items()}
 
 
 def generate(name: str, data: str | None, seed: int, labels: str, classes: str) -> common.Record:
-    found = sets.load(name, data)
+    data_set = sets.load(name, data)
     start = time.perf_counter()
-    ensemble = sets.base_clusterings(found, seed, 0)
+    ensemble = sets.base_clusterings(data_set, seed, 0)
     generated = time.perf_counter() - start
     np.save(labels, ensemble.codes)
-    np.save(classes, found.y)
+    np.save(classes, data_set.y)
     return {
         "generated": generated,
-        "n_objects": len(found.y),
-        "k": found.n_classes,
+        "n_objects": len(data_set.y),
+        "k": data_set.n_classes,
         "groups": len(ge.CoreGroups().reduce(ensemble).counts),
-        "largest": float(np.unique(found.y, return_counts=True)[1].max() / len(found.y)),
-        "base": scores_of_base(ensemble, found.y),
+        "largest": float(np.unique(data_set.y, return_counts=True)[1].max() / len(data_set.y)),
+        "base": scores_of_base(ensemble, data_set.y),
     }
 
 
 def different(name: str, data: str | None, n_objects: int | None, labels: str, seed: int) -> common.Record:
     """Save up to 20,000 different label rows: 20 clusterings with k from the number of classes to 100."""
-    found = sets.load(name, data, n_objects)
-    k = found.n_classes
-    ensemble = ge.generate.kmeans_ensemble(found.X, 20, (k, 100), random_state=seed, progress=False, device="cpu")
+    data_set = sets.load(name, data, n_objects)
+    k = data_set.n_classes
+    ensemble = ge.generate.kmeans_ensemble(data_set.X, 20, (k, 100), random_state=seed, progress=False, device="cpu")
     rows = np.unique(ensemble.codes, axis=0)
-    chosen = np.random.default_rng(seed).choice(len(rows), min(GROUPS, len(rows)), replace=False)
-    np.save(labels, np.asfortranarray(rows[np.sort(chosen)]))
-    return {"k": k, "groups": len(chosen), "n_clusterings": ensemble.n_clusterings, "n_clusters": ensemble.n_clusters}
+    places = np.random.default_rng(seed).choice(len(rows), min(GROUPS, len(rows)), replace=False)
+    np.save(labels, np.asfortranarray(rows[np.sort(places)]))
+    return {"k": k, "groups": len(places), "n_clusterings": ensemble.n_clusterings, "n_clusters": ensemble.n_clusters}
 
 
 def fit(
@@ -255,11 +255,11 @@ def fit(
     matrix = np.load(labels)
     reduction = None if size is None else ge.Sample(size, random_state=seed)
     before = common.peak_memory()
-    made = methods.estimator(method, k, seed, reduction=reduction)
-    found, record = common.measured(lambda: made.fit(matrix), later=1)
-    record |= {"before": before, "rows": len(found.reduction_.counts)}
+    estimator = methods.estimator(method, k, seed, reduction=reduction)
+    fitted, record = common.measured(lambda: estimator.fit(matrix), later=1)
+    record |= {"before": before, "rows": len(fitted.reduction_.counts)}
     if classes is not None:
-        scores = ge.metrics.scores(found.labels_, np.load(classes))
+        scores = ge.metrics.scores(fitted.labels_, np.load(classes))
         record |= {"AC": scores["accuracy"], "NMI": scores["nmi"]}
     return record
 
@@ -267,9 +267,9 @@ def fit(
 def samples(name: str, data: str | None, seed: int, sizes: list[int], repeats: int) -> common.Record:
     """Score methods on all objects and on samples, where other objects are labelled by mean and by sum."""
     warnings.simplefilter("ignore")
-    found = sets.load(name, data)
-    k, rows = found.n_classes, []
-    ensembles = [sets.base_clusterings(found, seed, run) for run in range(repeats)]
+    data_set = sets.load(name, data)
+    k, rows = data_set.n_classes, []
+    ensembles = [sets.base_clusterings(data_set, seed, run) for run in range(repeats)]
 
     def scores(method: str, size: int | None, by: str, until: float) -> tuple[common.Record, list[float]]:
         """Return the scores of the runs that there is time for, and the shares of objects left out."""
@@ -280,17 +280,17 @@ def samples(name: str, data: str | None, seed: int, sizes: list[int], repeats: i
                 break
             reduction = ge.Sample(size, random_state=run, by=by) if size else None
             made = methods.estimator(method, k, run, reduction=reduction).fit(ensemble)
-            row = ge.metrics.scores(made.labels_, found.y)
+            row = ge.metrics.scores(made.labels_, data_set.y)
             scores["AC"].append(row["accuracy"])
             scores["NMI"].append(row["nmi"])
             others.append(float(np.mean(made.reduction_.row_of >= len(made.reduction_.counts))))
         return scores, others
 
     for method in OURS:
-        whole, _ = scores(method, None, "", time.perf_counter() + ALLOWANCE / 2)
-        for size in (size for size in sizes if size < len(found.y)):
+        scores_of_all, _ = scores(method, None, "", time.perf_counter() + ALLOWANCE / 2)
+        for size in (size for size in sizes if size < len(data_set.y)):
             until = time.perf_counter() + ALLOWANCE / 2
             (by_mean, others), (by_sum, more) = (scores(method, size, by, until) for by in ("mean", "sum"))
-            row = {"mean": by_mean, "sum": by_sum, "all": whole, "others": float(np.mean(others + more))}
+            row = {"mean": by_mean, "sum": by_sum, "all": scores_of_all, "others": float(np.mean(others + more))}
             rows.append({"method": method, "size": size, **row})
-    return {"n_objects": len(found.y), "k": k, "cells": rows}
+    return {"n_objects": len(data_set.y), "k": k, "cells": rows}

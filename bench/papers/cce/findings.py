@@ -63,24 +63,24 @@ def base_of(row: common.Record, score: str) -> float:
 
 def judged(rows: common.Record) -> Iterator[common.Record]:
     for better, worse, differences, sets in CLAIMS:
-        own = {name: rows[name] for name in sets if name in rows}
-        for score, printed in differences.items() if own else ():
-            yield compared(own, better, worse, score, single=score == "CSI") | {"theirs": printed}
+        rows_of_sets = {name: rows[name] for name in sets if name in rows}
+        for score, printed in differences.items() if rows_of_sets else ():
+            yield compared(rows_of_sets, better, worse, score, single=score == "CSI") | {"theirs": printed}
 
 
 def small(rows: common.Record) -> Iterator[Found]:
-    found = list(judged(rows))
+    pairs = list(judged(rows))
     by_verdict: dict[str, list[str]] = {"holds": [], "the reverse": [], "undecided": []}
-    for one in found:
-        by_verdict[one["verdict"]].append(
-            f"{one['better']} ≥ {one['worse']} in {one['score']} ({one['difference']:+.3f}; {one['up']} sets up, "
-            f"{one['down']} down; p = {one['p']:.2f})"
+    for pair in pairs:
+        by_verdict[pair["verdict"]].append(
+            f"{pair['better']} ≥ {pair['worse']} in {pair['score']} ({pair['difference']:+.3f}; {pair['up']} sets up, "
+            f"{pair['down']} down; p = {pair['p']:.2f})"
         )
     holds, reverse, undecided = map(len, by_verdict.values())
-    given = [one for one in found if one["theirs"] is not None]
-    within = sum(abs(one["theirs"] - one["difference"]) <= one["reach"] for one in given)
-    counts = {"n": len(found), "holds": holds, "reverse": reverse, "undecided": undecided}
-    yield "claims", counts | {"chance": LEVEL * len(found), "given": len(given), "within": within}
+    given = [pair for pair in pairs if pair["theirs"] is not None]
+    within = sum(abs(pair["theirs"] - pair["difference"]) <= pair["reach"] for pair in given)
+    counts = {"n": len(pairs), "holds": holds, "reverse": reverse, "undecided": undecided}
+    yield "claims", counts | {"chance": LEVEL * len(pairs), "given": len(given), "within": within}
     for verdict in ("holds", "the reverse"):
         yield "verdict", {"verdict": verdict, "claims": "; ".join(by_verdict[verdict]) or "nothing"}
     yield from against_paper(rows)
@@ -108,14 +108,14 @@ def against_paper(rows: common.Record) -> Iterator[Found]:
     ]
     yield "base apart", {"ac": apart[0], "nmi": apart[1]}
     for method in PRINTED["VIII"]["AC"]:
-        near, far = [], []
+        within, beyond = [], []
         for score in ("AC", "NMI"):
             for name, row in rows.items():
                 values, theirs = row["methods"][method][score], PRINTED["VIII"][score][method][name]
                 off = np.mean(values) - theirs
                 cell = f"{score} of {name} {off:+.3f}"
-                (near if abs(off) <= TOLERANCE * np.std(values, ddof=1) else far).append(cell)
-        yield "against the paper", {"method": method, "near": len(near), "n": len(near + far), "far": far}
+                (within if abs(off) <= TOLERANCE * np.std(values, ddof=1) else beyond).append(cell)
+        yield "against the paper", {"method": method, "near": len(within), "n": len(within + beyond), "far": beyond}
 
 
 def with_base(rows: common.Record, score: str) -> Iterator[common.Record]:
@@ -139,13 +139,13 @@ def documents(rows: common.Record) -> Iterator[Found]:
         means = [f"{m} {np.mean([mean_of(row, m, score) for row in rows.values()]):.3f}" for m in methods_of(rows)]
         yield "means", {"score": score, "sets": list(rows), "base": base, "means": means}
     for better in ("OC-H", "CrC-C"):
-        each = [compared(rows, better, "CgC", score) for score in ("AC", "NMI")]
-        found = [
-            f"{one['score']} {one['difference']:+.3f}, {one['verdict']} ({one['up']} sets up, {one['down']} down; "
-            f"p = {one['p']:.2f})"
-            for one in each
+        pairs = [compared(rows, better, "CgC", score) for score in ("AC", "NMI")]
+        texts = [
+            f"{pair['score']} {pair['difference']:+.3f}, {pair['verdict']} ({pair['up']} sets up, {pair['down']} down; "
+            f"p = {pair['p']:.2f})"
+            for pair in pairs
         ]
-        yield "against", {"better": better, "found": found}
+        yield "against", {"better": better, "found": texts}
 
 
 def document_lines(rows: common.Record, score: str) -> Iterator[common.Record]:
@@ -174,8 +174,8 @@ def scaling(rows: common.Record) -> Iterator[Found]:
 
 def each_method(rows: common.Record) -> Iterator[common.Record]:
     for row in rows.values():
-        for method, found in row["methods"].items():
-            yield {"method": method, "found": found, **row}
+        for method, result in row["methods"].items():
+            yield {"method": method, "found": result, **row}
 
 
 # --- large sets, samples, many rows -----------------------------------------------------------------------------------
@@ -230,10 +230,10 @@ def large_lines(rows: common.Record) -> Iterator[common.Record]:
         base = {score: " ".join(map(common.number, row["base"][score])) for score in ("AC", "NMI")}
         first = {"worked_on": f"{row['groups']:,}", "first": row["generated"]}
         yield {"title": title, "method": "base: max avg min", **base, **first}
-        for method, found in row["methods"].items():
-            scores = {score: common.number(found.get(score)) for score in base}
-            worked_on = found.get("failed") or f"{found['rows']:,}"
-            yield {"title": name, "method": method, **found, **scores, "worked_on": worked_on}
+        for method, result in row["methods"].items():
+            scores = {score: common.number(result.get(score)) for score in base}
+            worked_on = result.get("failed") or f"{result['rows']:,}"
+            yield {"title": name, "method": method, **result, **scores, "worked_on": worked_on}
 
 
 def samples(rows: common.Record) -> Iterator[common.Record]:
@@ -260,8 +260,8 @@ def groups(rows: common.Record) -> Iterator[Found]:
     for row in rows.values():
         n = row["groups"]
         for method in ("CrC-C", "OC-H"):
-            found = row["methods"].get(method, {"failed": "not run"})
-            cost = found.get("failed") or f"{found['first']:.0f} s and {common.size(found['peak'])}"
+            result = row["methods"].get(method, {"failed": "not run"})
+            cost = result.get("failed") or f"{result['first']:.0f} s and {common.size(result['peak'])}"
             yield "cost", {"method": method, "n": n, "cost": cost, "square": 8 * n * n}
 
 
@@ -270,9 +270,9 @@ def many_groups(rows: common.Record) -> Iterator[common.Record]:
         n = row["groups"]
         shared = {name: row[name] for name in ("n_clusterings", "n_clusters", "k")}
         shared |= {"key": key, "n": n, "square": 8 * n * n, "links": 4 * n * (n - 1)}
-        for method, found in row["methods"].items():
-            shown = found.get("failed") or common.seconds(found["first"])
-            yield {"method": method, "shown": shown, **found, **shared}
+        for method, result in row["methods"].items():
+            time = result.get("failed") or common.seconds(result["first"])
+            yield {"method": method, "shown": time, **result, **shared}
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -294,15 +294,15 @@ def plot(record: common.Record, path: Path) -> None:
 
 
 def plot_small(ax: Any, rows: common.Record) -> None:
-    at = np.arange(len(rows))
+    grid = np.arange(len(rows))
     for i, method in enumerate(PRINTED["VIII"]["AC"]):
-        x = at + 0.13 * (i - 2.5)
+        x = grid + 0.13 * (i - 2.5)
         ours = [row["methods"][method]["AC"] for row in rows.values()]
         printed = [PRINTED["VIII"]["AC"][method].get(name, np.nan) for name in rows]
         ax.errorbar(x, [np.mean(v) for v in ours], [np.std(v) for v in ours], fmt=f"C{i}o", ms=4, label=method)
         ax.plot(x, printed, f"C{i}x", ms=6, label=f"{method}, the paper's")
-    ax.plot(at, [base_of(row, "AC") for row in rows.values()], "k_", ms=26, alpha=0.4, label="base clusterings, mean")
-    ax.set_xticks(at, list(rows))
+    ax.plot(grid, [base_of(row, "AC") for row in rows.values()], "k_", ms=26, alpha=0.4, label="base clusterings, mean")
+    ax.set_xticks(grid, list(rows))
     ax.set_ylabel("AC (mean, standard deviation over runs)")
 
 

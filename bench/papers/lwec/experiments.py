@@ -127,14 +127,16 @@ def score(
         few = {name: features[:300] for name, features in given.items()}
         methods.consensus(method, ge.Ensemble(members[:300, :SIZE]), 2, 0, **few)
     for draw, ensemble in draws(members, runs, seed):
-        for method, own in found.items():
-            if sum(own["cpu"]) > ALLOWANCE:
+        for method, record in found.items():
+            if sum(record["cpu"]) > ALLOWANCE:
                 continue
-            each, seconds, cpu = common.timed(partial(partitions, method, ensemble, ks, draw, more[method]))
-            own["seconds"].append(seconds)
-            own["cpu"].append(cpu)
-            own["nmi_max"].append(max(nmi(labels, classes) for labels in each))
-            own["ari"].append(max(ge.metrics.ari(labels, classes) for labels in each))
+            partitions_of_draw, seconds, cpu = common.timed(
+                partial(partitions, method, ensemble, ks, draw, more[method])
+            )
+            record["seconds"].append(seconds)
+            record["cpu"].append(cpu)
+            record["nmi_max"].append(max(nmi(labels, classes) for labels in partitions_of_draw))
+            record["ari"].append(max(ge.metrics.ari(labels, classes) for labels in partitions_of_draw))
     return {"methods": found, "load": common.load()}
 
 
@@ -149,7 +151,7 @@ def over_thetas(pool: str, runs: int, seed: int) -> common.Record:
     members, classes = read_pool(pool)
     n_classes, largest = len(np.unique(classes)), math.isqrt(len(classes))
     multiples = ks_of(classes, MULTIPLES)
-    found: common.Record = {method: {"true_k": {}, "best_k": {}} for method in ("lwea", "lwgp")}
+    rows_of_method: common.Record = {method: {"true_k": {}, "best_k": {}} for method in ("lwea", "lwgp")}
     for draw, ensemble in draws(members, runs, seed):
         for theta in printed_by("lwec")["thetas"]:
             lwea = ge.LWEA(n_clusters=2, theta=theta).fit(ensemble)
@@ -160,11 +162,11 @@ def over_thetas(pool: str, runs: int, seed: int) -> common.Record:
                 "lwgp": lwgp_scores(ensemble, classes, theta, multiples, draw),
             }
             for method, by_k in scores.items():
-                found[method]["true_k"].setdefault(str(theta), []).append(by_k[n_classes])
-                found[method]["best_k"].setdefault(str(theta), []).append(max(by_k.values()))
+                rows_of_method[method]["true_k"].setdefault(str(theta), []).append(by_k[n_classes])
+                rows_of_method[method]["best_k"].setdefault(str(theta), []).append(max(by_k.values()))
     means = {
-        method: {which: {theta: float(np.mean(values)) for theta, values in own.items()} for which, own in row.items()}
-        for method, row in found.items()
+        method: {rule: {theta: float(np.mean(values)) for theta, values in of.items()} for rule, of in row.items()}
+        for method, row in rows_of_method.items()
     }
     return {"runs": runs, "methods": means}
 

@@ -29,16 +29,16 @@ def against_paper(rows: common.Record, score: str, which: str = "true_k") -> Ite
         for method, scores in row["methods"].items():
             values = scores[score]
             cell = PRINTED[SCORES[score]][which].get(method, {}).get(name)
-            found = {"key": name, "method": method, "ours": f"{np.mean(values):.3f}", "draws": len(values)}
-            found["ours"] += f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-            found["theirs"] = "not readable"
+            line = {"key": name, "method": method, "ours": f"{np.mean(values):.3f}", "draws": len(values)}
+            line["ours"] += f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+            line["theirs"] = "not readable"
             if cell is not None:
-                found["theirs"] = f"{cell[0]:.3f} ± {f'{cell[1]:.3f}' if len(cell) > 1 else '?'}"
+                line["theirs"] = f"{cell[0]:.3f} ± {f'{cell[1]:.3f}' if len(cell) > 1 else '?'}"
             if cell is not None and len(cell) > 1:
-                found["distance"] = (np.mean(values) - cell[0]) / cell[1]
-                found["within"] = abs(found["distance"]) <= TOLERANCE
-                found["verdict"] = "yes" if found["within"] else "**no**"
-            yield found
+                line["distance"] = (np.mean(values) - cell[0]) / cell[1]
+                line["within"] = abs(line["distance"]) <= TOLERANCE
+                line["verdict"] = "yes" if line["within"] else "**no**"
+            yield line
 
 
 def against_best_k(rows: common.Record, score: str) -> Iterator[common.Record]:
@@ -48,19 +48,19 @@ def against_best_k(rows: common.Record, score: str) -> Iterator[common.Record]:
 def tables(rows: common.Record, which: str = "true_k") -> Iterator[Found]:
     by_method: dict[str, list[tuple[str, common.Record]]] = {}
     for score, (what, table) in {"nmi_max": ("NMI", "V"), "ari": ("ARI", "VII")}.items():
-        found = list(against_paper(rows, score, which))
-        known = [one for one in found if "within" in one]
-        within = sum(one["within"] for one in known)
-        counts = {"within": within, "known": len(known), "lost": len(found) - len(known)}
-        of = sorted({one["method"] for one in found})
+        lines = list(against_paper(rows, score, which))
+        printed = [line for line in lines if "within" in line]
+        within = sum(line["within"] for line in printed)
+        counts = {"within": within, "known": len(printed), "lost": len(lines) - len(printed)}
+        of = sorted({line["method"] for line in lines})
         title = f"{what}, Table {table}" + (f", {of[0]}" if len(of) == 1 else "")
         title += ", the k that scores best" * (which == "best_k")
         yield "within", {"title": title, "tolerance": TOLERANCE, **counts}
-        for one in known:
-            by_method.setdefault(one["method"], []).append((what, one))
-    for method, known in by_method.items():
-        far = [f"{what} of {one['key']} {one['distance']:+.1f}" for what, one in known if not one["within"]]
-        counts = {"within": len(known) - len(far), "known": len(known)}
+        for line in printed:
+            by_method.setdefault(line["method"], []).append((what, line))
+    for method, printed in by_method.items():
+        far = [f"{what} of {line['key']} {line['distance']:+.1f}" for what, line in printed if not line["within"]]
+        counts = {"within": len(printed) - len(far), "known": len(printed)}
         if far:
             why = WHY.get(method, "") if which == "true_k" else ""
             yield "apart", {"method": method, "far": far, "why": why, **counts}
@@ -76,13 +76,13 @@ hypergraph = tables
 def significance(rows: common.Record, score: str) -> Iterator[common.Record]:
     """Yield how often LWEA and LWGP are significantly better than the others, comparable and worse."""
     for ours, printed in PRINTED["VI"].items():
-        for baseline, theirs in printed.items():
-            own = {name: row for name, row in rows.items() if baseline in row["methods"]}
-            if own:
-                found = compared(own, ours, baseline, score)
-                up, down = found["up"], found["down"]
-                times = " / ".join(map(str, (up, found["sets"] - up - down, down)))
-                yield {"key": ours, "baseline": baseline, "ours": times, "theirs": " / ".join(map(str, theirs))}
+        for baseline, printed_wins in printed.items():
+            rows_of_baseline = {name: row for name, row in rows.items() if baseline in row["methods"]}
+            if rows_of_baseline:
+                comparison = compared(rows_of_baseline, ours, baseline, score)
+                up, down = comparison["up"], comparison["down"]
+                times = " / ".join(map(str, (up, comparison["sets"] - up - down, down)))
+                yield {"key": ours, "baseline": baseline, "ours": times, "theirs": " / ".join(map(str, printed_wins))}
 
 
 def theta_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -109,9 +109,9 @@ def plot(record: common.Record, path: Path) -> None:
     axes = figure.subplots(2, len(rows), sharex=True, squeeze=False)
     for method, across in zip(CURVES, axes, strict=True):
         for ax, name in zip(across, rows, strict=True):
-            for one in curves({name: rows[name]}, method):
-                at = PRINTED["thetas"][: len(one["values"])]
-                ax.semilogx(at, one["values"], styles[one["k"]], markersize=4, label=one["k"])
+            for curve in curves({name: rows[name]}, method):
+                thetas = PRINTED["thetas"][: len(curve["values"])]
+                ax.semilogx(thetas, curve["values"], styles[curve["k"]], markersize=4, label=curve["k"])
             ax.set_title(f"{name}, {method.upper()}", fontsize=9)
             ax.set_xticks(
                 PRINTED["thetas"], ["" if t in (0.6, 0.8) else f"{t:g}" for t in PRINTED["thetas"]], fontsize=7

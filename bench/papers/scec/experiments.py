@@ -64,15 +64,15 @@ def tables(options: Namespace, rows: common.Record) -> Iterator[Job]:
 
 def covtype(options: Namespace, rows: common.Record) -> Iterator[Job]:
     def measured() -> common.Record:
-        given = {"data": options.data, "quick": options.quick}
+        arguments = {"data": options.data, "quick": options.quick}
         with tempfile.TemporaryDirectory() as folder:
             labels, row = options.labels, {}
             if labels is None:
                 labels = Path(folder) / "labels.npy"
-                row = common.in_child(generate, labels=labels, seed=options.seed, **given)
+                row = common.in_child(generate, labels=labels, seed=options.seed, **arguments)
             for name, parameters in {"SCEC": {}, "one start": {"n_init": 1}}.items():
                 if "failed" not in row and not (options.quick and parameters):
-                    row[name] = common.in_child(fit, labels=labels, parameters=parameters, **given)
+                    row[name] = common.in_child(fit, labels=labels, parameters=parameters, **arguments)
         return row
 
     yield "covtype", measured
@@ -87,13 +87,13 @@ PARTS = {"defaults": Part(defaults, at_once=2), "tables": Part(tables, at_once=2
 def load(name: str, data: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the features and classes of a data set of the paper's."""
     stored = {"IRIS": "iris", "PENDIG": "pendig_test", "ISOLET6": "isolet"}
-    found = ge.datasets.load(stored.get(name, name), data=data)
-    chosen = np.arange(len(found.y))
+    data_set = ge.datasets.load(stored.get(name, name), data=data)
+    places = np.arange(len(data_set.y))
     if name == "digits":
-        chosen = chosen[:400]
+        places = places[:400]
     if name == "ISOLET6":
-        chosen = np.flatnonzero(np.isin(found.y[:6238], [ord(letter) - ord("A") for letter in LETTERS]))
-    return found.X[chosen], found.y[chosen]
+        places = np.flatnonzero(np.isin(data_set.y[:6238], [ord(letter) - ord("A") for letter in LETTERS]))
+    return data_set.X[places], data_set.y[places]
 
 
 def base_clusterings(X: np.ndarray, y: np.ndarray, kind: str, k: int, size: int, seed: list[int]) -> ge.Ensemble:
@@ -108,13 +108,13 @@ def base_clusterings(X: np.ndarray, y: np.ndarray, kind: str, k: int, size: int,
 def ensembles(name: str, kind: str, data: str | None, seed: int, size: int, run: int) -> tuple[np.ndarray, dict]:
     """Return the classes and a run's ensemble for each number of clusters: for RN one and the same."""
     X, y = load(name, data)
-    made: dict[int, ge.Ensemble] = {}
+    ensemble_of: dict[int, ge.Ensemble] = {}
     for k in PRINTED["clusters"].get(name, (5, 10)):
-        if kind == "RN" and made:
-            made[k] = next(iter(made.values()))
+        if kind == "RN" and ensemble_of:
+            ensemble_of[k] = next(iter(ensemble_of.values()))
         else:
-            made[k] = base_clusterings(X, y, kind, k, size, [seed, run, 0 if kind == "RN" else k])
-    return y, made
+            ensemble_of[k] = base_clusterings(X, y, kind, k, size, [seed, run, 0 if kind == "RN" else k])
+    return y, ensemble_of
 
 
 def consensus(ensemble: ge.Ensemble, k: int, run: int, **parameters: Any) -> ge.SCEC:
@@ -130,19 +130,19 @@ def score(name: str, kind: str, data: str | None, seed: int, quick: bool, runs: 
     sizes = (5,) if quick else PRINTED["clusterings"]
     cells: dict[str, common.Record] = {}
     for run in range(runs):
-        y, made = ensembles(name, kind, data, seed, max(sizes), run)
-        for k, whole in made.items():
-            columns = whole.to_array()
+        y, ensemble_of = ensembles(name, kind, data, seed, max(sizes), run)
+        for k, ensemble in ensemble_of.items():
+            columns = ensemble.to_array()
             base = [ge.metrics.nmi(column, y) for column in columns.T]
             for size in sizes:
                 start = time.perf_counter()
-                found = consensus(ge.Ensemble(list(columns[:, :size].T)), k, run)
+                fitted = consensus(ge.Ensemble(list(columns[:, :size].T)), k, run)
                 row = {
                     "seconds": time.perf_counter() - start,
-                    "SCEC": ge.metrics.nmi(found.labels_, y),
+                    "SCEC": ge.metrics.nmi(fitted.labels_, y),
                     "BL": float(np.mean(base[:size])),
-                    "clusters": found.n_clusters_,
-                    "iterations": found.n_iter_,
+                    "clusters": fitted.n_clusters_,
+                    "iterations": fitted.n_iter_,
                 }
                 for key, value in row.items():
                     cells.setdefault(f"{size}, {k}", {}).setdefault(key, []).append(value)
@@ -153,15 +153,15 @@ def try_parameters(name: str, kind: str, data: str | None, seed: int, quick: boo
     """Return mean scores for each value of each parameter, with the other parameters at their defaults."""
     warnings.simplefilter("ignore")
     runs = TRIED_RUNS[name]
-    made = [ensembles(name, kind, data, seed + 1, 5 if quick else CLUSTERINGS, run) for run in range(runs)]
+    samples = [ensembles(name, kind, data, seed + 1, 5 if quick else CLUSTERINGS, run) for run in range(runs)]
     rows = []
     for parameter, values in TRIED.items():
         for value in values[:: 3 if quick else 1]:
             results = [
-                (ge.metrics.nmi(found.labels_, y), found.n_clusters_ / k, found.n_iter_)
-                for run, (y, of_k) in enumerate(made)
+                (ge.metrics.nmi(fitted.labels_, y), fitted.n_clusters_ / k, fitted.n_iter_)
+                for run, (y, of_k) in enumerate(samples)
                 for k, ensemble in of_k.items()
-                for found in [consensus(ensemble, k, run, **{parameter: value})]
+                for fitted in [consensus(ensemble, k, run, **{parameter: value})]
             ]
             mean = dict(zip(("nmi", "clusters", "iterations"), np.mean(results, axis=0).tolist(), strict=True))
             default = value == getattr(ge.SCEC(), parameter)
@@ -184,15 +184,15 @@ def fit(labels: str, data: str | None, quick: bool, parameters: common.Record) -
     warnings.simplefilter("ignore")
     matrix = np.array(np.load(labels, mmap_mode="r"), order="F")
     before = common.peak_memory()
-    found, record = common.measured(lambda: ge.SCEC(7, **parameters).fit(matrix), later=2)
+    fitted, record = common.measured(lambda: ge.SCEC(7, **parameters).fit(matrix), later=2)
     record |= {
         "before": before, "n_objects": len(matrix), "n_clusterings": matrix.shape[1],
-        "groups": len(found.reduction_.counts), "iterations": found.n_iter_, "converged": found.converged_,
-        "objective": float(found.objective_[-1] / matrix.size),
-        "sizes": np.sort(np.bincount(found.labels_))[::-1].tolist(),
+        "groups": len(fitted.reduction_.counts), "iterations": fitted.n_iter_, "converged": fitted.converged_,
+        "objective": float(fitted.objective_[-1] / matrix.size),
+        "sizes": np.sort(np.bincount(fitted.labels_))[::-1].tolist(),
     }  # fmt: skip
     _, y = load("digits" if quick else "covtype", data)
     scores = {score: getattr(ge.metrics, score) for score in ("nmi", "ari")}
-    record |= {score: of(found.labels_, y) for score, of in scores.items()}
+    record |= {score: of(fitted.labels_, y) for score, of in scores.items()}
     base = [[of(column, y) for of in scores.values()] for column in matrix.T]
     return record | {"base": dict(zip(scores, np.mean(base, axis=0).tolist(), strict=True))}

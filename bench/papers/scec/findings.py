@@ -17,35 +17,35 @@ SECONDS = 30.0  # target in seconds for Covertype
 
 def situations(rows: common.Record) -> list[common.Record]:
     """Return each (data set, kind, r, k) with our means and the paper's."""
-    found = []
+    cases = []
     for key, row in rows.items():
         name, kind = key.split(", ")
-        for at, cell in row["cells"].items():
-            r, k = at.split(", ")
-            one = {score: float(np.mean(cell[score])) for score in ("SCEC", "BL", "clusters", "iterations", "seconds")}
-            one |= {"name": name, "kind": kind, "r": int(r), "k": int(k), "gain": one["SCEC"] - one["BL"]}
+        for setting, cell in row["cells"].items():
+            r, k = setting.split(", ")
+            case = {score: float(np.mean(cell[score])) for score in ("SCEC", "BL", "clusters", "iterations", "seconds")}
+            case |= {"name": name, "kind": kind, "r": int(r), "k": int(k), "gain": case["SCEC"] - case["BL"]}
             if name in PRINTED["tables"]:
-                theirs, base = PRINTED["tables"][name][kind][r][PRINTED["clusters"][name].index(int(k))]
-                one |= {"theirs": theirs, "their_BL": base, "their_gain": theirs - base}
-                one["table"] = PRINTED["first"][name] + PRINTED["kinds"].index(kind)
-            found.append(one)
-    return found
+                printed, base = PRINTED["tables"][name][kind][r][PRINTED["clusters"][name].index(int(k))]
+                case |= {"theirs": printed, "their_BL": base, "their_gain": printed - base}
+                case["table"] = PRINTED["first"][name] + PRINTED["kinds"].index(kind)
+            cases.append(case)
+    return cases
 
 
-def mean(found: list[common.Record], *names: str) -> list[float]:
-    return [float(np.mean([one[name] for one in found])) for name in names]
+def mean(cases: list[common.Record], *names: str) -> list[float]:
+    return [float(np.mean([case[name] for case in cases])) for name in names]
 
 
-def t_test(found: list[common.Record]) -> float:
+def t_test(cases: list[common.Record]) -> float:
     """Return p of the one-sided paired t-test of whether SCEC is better on average than its base learner."""
     from scipy.stats import ttest_1samp
 
-    return float(ttest_1samp([one["gain"] for one in found], 0, alternative="greater").pvalue)
+    return float(ttest_1samp([case["gain"] for case in cases], 0, alternative="greater").pvalue)
 
 
-def by(found: list[common.Record], name: str) -> Iterator[tuple[str, list[common.Record]]]:
-    for value in dict.fromkeys(one[name] for one in found):
-        yield value, [one for one in found if one[name] == value]
+def by(cases: list[common.Record], name: str) -> Iterator[tuple[str, list[common.Record]]]:
+    for value in dict.fromkeys(case[name] for case in cases):
+        yield value, [case for case in cases if case[name] == value]
 
 
 def tables_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -53,28 +53,28 @@ def tables_values(rows: common.Record, record: common.Record) -> common.Record:
 
 
 def tables(rows: common.Record) -> Iterator[Found]:
-    found = situations(rows)
-    up, p, (scec, base) = sum(one["gain"] > 0 for one in found), t_test(found), mean(found, "SCEC", "BL")
+    cases = situations(rows)
+    n_better, p, (scec, base) = sum(case["gain"] > 0 for case in cases), t_test(cases), mean(cases, "SCEC", "BL")
     verdict = "is" if p < LEVEL else "is not"
-    yield "all", {"up": up, "n": len(found), "SCEC": scec, "BL": base, "p": p, "verdict": verdict}
-    printed = [one for one in found if "theirs" in one]
-    for name, own in by(printed, "name"):
-        scec, base, theirs, their_base, gain, their_gain = mean(
-            own, "SCEC", "BL", "theirs", "their_BL", "gain", "their_gain"
+    yield "all", {"up": n_better, "n": len(cases), "SCEC": scec, "BL": base, "p": p, "verdict": verdict}
+    printed = [case for case in cases if "theirs" in case]
+    for name, group in by(printed, "name"):
+        scec, base, their_scec, their_base, gain, their_gain = mean(
+            group, "SCEC", "BL", "theirs", "their_BL", "gain", "their_gain"
         )
         letters = " (other letters than the paper's, which it does not name)" if name == "ISOLET6" else ""
         yield "set", {
-            "name": name, "n": len(own), "near": sum(abs(one["SCEC"] - one["theirs"]) <= NEAR for one in own),
-            "near_by": NEAR, "gap": scec - theirs, "base": base - their_base, "letters": letters, "gain": gain,
+            "name": name, "n": len(group), "near": sum(abs(case["SCEC"] - case["theirs"]) <= NEAR for case in group),
+            "near_by": NEAR, "gap": scec - their_scec, "base": base - their_base, "letters": letters, "gain": gain,
             "theirs": their_gain,
         }  # fmt: skip
-    for kind, own in by(found, "kind"):
-        yield "kind", {"kind": kind, "gain": mean(own, "gain")[0], "p": t_test(own)}
-    worst = sorted(printed, key=lambda one: one["SCEC"] - one["theirs"])[:3]
+    for kind, group in by(cases, "kind"):
+        yield "kind", {"kind": kind, "gain": mean(group, "gain")[0], "p": t_test(group)}
+    worst = sorted(printed, key=lambda case: case["SCEC"] - case["theirs"])[:3]
     cells = [f"{x['name']} {x['kind']} r={x['r']} k={x['k']} {x['SCEC'] - x['theirs']:+.3f}" for x in worst]
     if cells:
         yield "worst", {"cells": cells}
-    yield "fewer", {"fewer": sum(one["clusters"] < one["k"] - 0.5 for one in found), "n": len(found)}
+    yield "fewer", {"fewer": sum(case["clusters"] < case["k"] - 0.5 for case in cases), "n": len(cases)}
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------------
@@ -82,16 +82,16 @@ def tables(rows: common.Record) -> Iterator[Found]:
 
 def defaults_lines(rows: common.Record) -> list[common.Record]:
     """Return each value of each parameter: mean scores, and the NMI of each kind of ensembles."""
-    found = []
-    for same in zip(*(row["rows"] for row in rows.values()), strict=True):
-        nmi, clusters, iterations = mean(list(same), "nmi", "clusters", "iterations")
-        value, default = same[0]["value"], same[0].get("default", False)
-        each = {key: one["nmi"] for key, one in zip(rows, same, strict=True)}
-        found.append({
-            "parameter": same[0]["parameter"], "value": value, "default": default, "each": each, "nmi": nmi,
+    lines = []
+    for trials in zip(*(row["rows"] for row in rows.values()), strict=True):
+        nmi, clusters, iterations = mean(list(trials), "nmi", "clusters", "iterations")
+        value, default = trials[0]["value"], trials[0].get("default", False)
+        nmi_of_kinds = {key: trial["nmi"] for key, trial in zip(rows, trials, strict=True)}
+        lines.append({
+            "parameter": trials[0]["parameter"], "value": value, "default": default, "each": nmi_of_kinds, "nmi": nmi,
             "clusters": clusters, "iterations": iterations, "shown": f"**{value}**" if default else str(value),
         })  # fmt: skip
-    return found
+    return lines
 
 
 def defaults_values(rows: common.Record, record: common.Record) -> common.Record:
@@ -101,8 +101,8 @@ def defaults_values(rows: common.Record, record: common.Record) -> common.Record
 
 def defaults(rows: common.Record) -> Iterator[Found]:
     for parameter, values in by(defaults_lines(rows), "parameter"):
-        best, worst = (which(values, key=lambda one: one["nmi"]) for which in (max, min))
-        default = next((one for one in values if one["default"]), best)
+        best, worst = (extreme(values, key=lambda line: line["nmi"]) for extreme in (max, min))
+        default = next((line for line in values if line["default"]), best)
         yield "tried", {
             "parameter": parameter, "default": default["value"], "nmi": default["nmi"], "best": best["value"],
             "best_nmi": best["nmi"], "worst": worst["nmi"],
@@ -113,17 +113,17 @@ def defaults(rows: common.Record) -> Iterator[Found]:
 
 
 def covtype(rows: common.Record) -> Iterator[Found]:
-    own = rows["covtype"]["SCEC"]
-    if "failed" in own:
-        yield "failed", own
+    row = rows["covtype"]["SCEC"]
+    if "failed" in row:
+        yield "failed", row
     else:
-        yield "cost", own | {"target": SECONDS, "met": own["first"] <= SECONDS}
+        yield "cost", row | {"target": SECONDS, "met": row["first"] <= SECONDS}
 
 
 def covtype_lines(rows: common.Record) -> Iterator[common.Record]:
-    for name, own in rows["covtype"].items():
-        if isinstance(own, dict) and "first" in own:
-            yield {"key": name, **own}
+    for name, row in rows["covtype"].items():
+        if isinstance(row, dict) and "first" in row:
+            yield {"key": name, **row}
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -138,15 +138,15 @@ def plot(record: common.Record, path: Path) -> None:
     figure = Figure(figsize=(10, 4.2), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2)
     tables, defaults = (scored(record["parts"].get(part, {"rows": {}})) for part in ("tables", "defaults"))
-    for (name, own), color in zip(by(situations(tables), "name"), (INK, MARK, SHADE), strict=False):
-        left.scatter([one["BL"] for one in own], [one["SCEC"] for one in own], 14, color, label=name)
+    for (name, cases), color in zip(by(situations(tables), "name"), (INK, MARK, SHADE), strict=False):
+        left.scatter([case["BL"] for case in cases], [case["SCEC"] for case in cases], 14, color, label=name)
     left.plot([0.4, 0.95], [0.4, 0.95], color="0.6", linewidth=0.8, linestyle="--")
     left.set(xlabel="NMI of the base learner", ylabel="NMI of SCEC", title="Every situation of Tables 2-10")
-    values = [one for one in defaults_lines(defaults) if one["parameter"] == "alpha"]
-    at = np.arange(len(values))
-    right.plot(at, [one["nmi"] for one in values], "o-", color=INK, label="mean NMI")
-    right.plot(at, [one["clusters"] for one in values], "s--", color=MARK, label="share of the clusters found")
-    right.set_xticks(at, [f"{one['value']:g}" for one in values])
+    values = [case for case in defaults_lines(defaults) if case["parameter"] == "alpha"]
+    places = np.arange(len(values))
+    right.plot(places, [case["nmi"] for case in values], "o-", color=INK, label="mean NMI")
+    right.plot(places, [case["clusters"] for case in values], "s--", color=MARK, label="share of the clusters found")
+    right.set_xticks(places, [f"{case['value']:g}" for case in values])
     right.set(xlabel="α, times N / k_h", title="What the column-sparseness term does")
     for ax in (left, right):
         ax.legend(frameon=False)
