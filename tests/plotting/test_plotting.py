@@ -125,6 +125,7 @@ def test_heatmap_refuses():
         plotting.coassociation_heatmap(ENS, EST.labels_, max_objects=0)
     with pytest.raises(ValueError, match="labels must be 1-D"):
         plotting.coassociation_heatmap(ENS, LABELS)
+    refused(lambda: plotting.coassociation_heatmap(ENS), TypeError, "labels are missing", "a fitted estimator")
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -386,6 +387,15 @@ def test_a_colour_that_stays_is_a_cluster_that_holds_together():
         assert (before != after).any(axis=1).sum() == divided[0].min()  # the larger part keeps the colour
     several = np.unique(rows[3].reshape(-1, 3), axis=0)
     assert len(several) == len(np.unique(LEVELS[5]))
+
+
+def test_clusters_of_a_level_have_the_colours_of_their_numbers():
+    for k in (2, 5, 8):
+        rows = np.asarray(plotting.tracking(LEVELS, reference=k).images[0].get_array())
+        expected = np.sort(drawing.color_clusters(range(k))[LEVELS[k]], axis=0)
+        np.testing.assert_array_equal(np.sort(rows[list(LEVELS).index(k)], axis=0), expected)
+        assert len(np.unique(rows[0], axis=0)) == 2  # earlier levels take their colours from later ones
+    refused(lambda: plotting.tracking(LEVELS, reference=99), ValueError, "reference", "99")
 
 
 @pytest.mark.parametrize("draw", ["tracking", "clustree"])
