@@ -20,18 +20,13 @@ from gpuens.runtime.registry import summary
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 MATCHES_NOTHING = "matches nothing"
-LETTER = re.compile(r"[A-Za-zͰ-Ͽ]+(?:_[A-Za-zͰ-Ͽ]+)?'?")  # a letter with its index, such as x_m
-OPERATORS = {
-    "Σ",
-    "Π",
-    "max",
-    "min",
-    "argmax",
-    "log",
-    "exp",
-    "cos",
-}  # operators; their index is the range of a sum or maximum, not part of a name
-PROSE = re.compile(r"[a-z]{2,}|METIS")
+GREEK = ["alpha", "beta", "gamma", "delta", "varepsilon", "theta", "lambda", "mu", "pi", "rho", "tau", "varphi"]
+INDEX = r"(?:_(?:\{(\w+)\}|(\w)))?"
+# a name in letters, an operator with its range, or a letter with its index, such as \operatorname{NMI}, \sum_m and x_m
+PART = re.compile(
+    rf"\\operatorname\{{(\w+)\}}|\\(?:sum|prod|max|min)(?:_\{{([^}}]*)\}})?|((?:\\(?:{'|'.join(GREEK)})(?![A-Za-z])|[A-Za-z])'?{INDEX})"
+)
+TEXT = re.compile(r"\\text\{[^}]*\}|\\(?!operatorname|sum|prod|max|min|" + "|".join(GREEK) + r")[A-Za-z]+")
 LETTERS_OF_THE_TABLE = (
     "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
     "them, N objects and k clusters wanted."
@@ -52,6 +47,22 @@ def in_chunks(kind: Any) -> str:
     return "pieces" if kind().parts().learns_by_sums else "core groups"
 
 
+# device: the steps of a fit that run there, each with a function that tells whether they do for a class
+DEVICES: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "CPU": {"all steps, on all cores": lambda kind: True},
+    "GPU": {
+        "all steps": lambda kind: kind.on_gpu == "all steps",
+        "all but the last step": lambda kind: kind.on_gpu == "all but the last step",
+        "the reduction to distinct rows": lambda kind: kind.on_gpu == "the reduction",
+    },
+    "Dask": {
+        "all steps, with distinct rows in pieces on the workers": lambda kind: in_chunks(kind) == "pieces",
+        "the reduction on the workers, the rest in one process": lambda kind: in_chunks(kind) == "core groups",
+        "nothing: features must be in memory": lambda kind: in_chunks(kind) == "–",
+    },
+}
+
+
 COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "method": lambda name, kind, words: f"[`{name}`](generated/methods/{name}.md)",
     "class": lambda name, kind, words: f"`{kind.__name__}`",
@@ -61,7 +72,7 @@ COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "a missing label": lambda name, kind, words: words.get("missing", MATCHES_NOTHING),
     "k chosen without `n_clusters`": lambda name, kind, words: chooses(kind, words),
     "Dask": lambda name, kind, words: in_chunks(kind),
-    "GPU": lambda name, kind, words: words["gpu"],
+    "GPU": lambda name, kind, words: kind.on_gpu,
     "paper": lambda name, kind, words: cited(words["paper"]),
 }
 
@@ -98,29 +109,41 @@ def papers() -> str:
 
 
 def letters(formula: str) -> list[str]:
-    """Return the letters of a formula that need an explanation, in the order of the formula."""
-    found = []
-    for letter in LETTER.findall(formula):
-        name, _, index = letter.partition("_")
-        found.append(index if name in OPERATORS else letter)
-    return [letter for letter in dict.fromkeys(found) if letter]
+    """Return the letters of a formula in LaTeX that need an explanation, in the order of the formula."""
+    used: list[str] = []
+    for name, bounds, letter, *indices in PART.findall(TEXT.sub(" ", formula)):
+        index = "".join(indices)
+        if name and not name.startswith("arg"):
+            used.append(name)
+        elif letter:
+            base = letter.partition("_")[0]
+            used.append(f"{base}_{{{index}}}" if len(index) > 1 else f"{base}_{index}" if index else base)
+        used += letters(bounds) if bounds else []
+    return [*dict.fromkeys(used)]
 
 
 def formula(name: str) -> str:
     """Return the formula of a method and the meanings of its letters; refuse a letter without a meaning."""
     formulas = loaded("formulas")
-    text, where = formulas[name]["formula"].strip(), formulas[name].get("where", {})
+    lines, where = formulas[name]["formula"].strip().splitlines(), formulas[name].get("where", {})
+    equations = "\n".join(line for line in lines if not line.startswith(" "))
+    remarks = " ".join(line.strip() for line in lines if line.startswith(" "))
     means = formulas["symbols"] | where
-    used = letters(text)
-    unknown = [letter for letter in used if letter not in means and not PROSE.fullmatch(letter)]
+    used = letters(equations + " ".join(re.findall(r"\$(.*?)\$", remarks)))
+    unknown = [letter for letter in used if letter not in means]
     if unknown or not where.keys() <= set(used):
         raise ValueError(
             f"docs/formulas.toml, {name}: {unknown} are not explained, {where.keys() - set(used)} not used."
         )
-    explained = [(letter, means[letter]) for letter in used if letter in means]
-    explained += [("[ … ]", "1 if what is in it holds, else 0")] if "[" in text else []
-    lines = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in explained)
-    return f"```text\n{text}\n```\n\n| letter | means |\n|---|---|\n{lines}"
+    explained = [(f"${letter_as_math(letter)}$", means[letter]) for letter in used]
+    explained += [("[ … ]", "1 if what is in it holds, else 0")] if "[" in equations else []
+    meanings = "\n".join(f"| {letter} | {meaning} |" for letter, meaning in explained)
+    return f"```{{math}}\n{equations}\n```\n\n{remarks}\n\n| letter | means |\n|---|---|\n{meanings}"
+
+
+def letter_as_math(letter: str) -> str:
+    """Return a letter in LaTeX; a name of several letters, such as NMI, is upright."""
+    return rf"\operatorname{{{letter}}}" if letter.isalpha() and len(letter) > 1 else letter
 
 
 def said() -> dict[str, Words]:
@@ -138,6 +161,16 @@ def table() -> str:
     lines = [list(COLUMNS), ["---"] * len(COLUMNS)]
     lines += [[cell(name, kinds[name], words) for cell in COLUMNS.values()] for name, words in said().items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def devices() -> str:
+    """Return the table of devices in Markdown: the steps that run there, and the methods with these steps."""
+    lines = ["| device | what runs there | methods |", "|---|---|---|"]
+    for device, steps in DEVICES.items():
+        for step, runs in steps.items():
+            names = [f"[`{name}`](generated/methods/{name}.md)" for name, kind in ge.methods().items() if runs(kind)]
+            lines.append(f"| {device} | {step} | {', '.join(names) if len(names) < len(ge.methods()) else 'all'} |")
+    return "\n".join(lines)
 
 
 def card(name: str, words: Words, measured: dict[str, Any]) -> str:
@@ -193,35 +226,57 @@ def measurements() -> dict[str, Any]:
     return found
 
 
-def reference() -> str:
-    """Return the page of all public names; each name has its own page, and a method has its card."""
+def references() -> dict[str, str]:
+    """Return the pages of all public names: an overview, and a page for each module and for the methods."""
     methods = {kind.__name__: name for name, kind in ge.methods().items()}
     plain = [n for n in ge.__all__ if n not in methods and not n.startswith("_")]
     modules = [n for n in plain if isinstance(getattr(ge, n), ModuleType)]
     functions = [n for n in plain if n not in modules]
-    parts = [
-        "# API reference",
-        "Every name of `import gpuens as ge`; the page of each tells since which version it exists.",
-        "## Functions and classes",
-    ]
-    parts.append(listing("gpuens", functions))
-    parts.append(
-        "## Methods\n\n"
-        + "\n".join(f"- [`{c}`](methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
-        + "\n\n```{toctree}\n:hidden:\n:glob:\n\nmethods/*\n```"
+    in_short = [getattr(ge, n) for n in functions]
+    pages = {"functions": page_of_names("Functions and classes", "The names of `ge` itself.", "gpuens", functions)}
+    lines = [f"| [Functions and classes](reference/functions.md) | {links('gpuens', functions)} |"]
+    pages["methods"] = (
+        "# Methods\n\n"
+        + "\n".join(f"- [`{c}`](../methods/{n}.md): {summary(ge.methods()[n])}" for c, n in methods.items())
+        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "".join(f"../methods/{n}\n" for n in methods.values())
+        + "```\n"
     )
+    of_methods = ", ".join(f"[`{c}`](methods/{n}.md)" for c, n in methods.items())
+    lines.append(f"| [Methods](reference/methods.md) | {of_methods} |")
     for name in modules:
         module = getattr(ge, name)
-        told = [getattr(ge, n) for n in functions]
         names = [
             n
             for n in getattr(module, "__all__", public(module))
             if not isinstance(getattr(module, n), ModuleType | dict)
-            and not any(getattr(module, n) is thing for thing in told)
+            and not any(getattr(module, n) is thing for thing in in_short)
         ]
-        first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
-        parts.append(f"## gpuens.{name}\n\n{first}\n\n" + listing(f"gpuens.{name}", names))
-    return "\n\n".join(parts) + "\n"
+        about = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
+        pages[name] = page_of_names(f"ge.{name}", about, f"gpuens.{name}", names)
+        lines.append(f"| [ge.{name}](reference/{name}.md) | {about}<br>{links(f'gpuens.{name}', names)} |")
+    overview = (
+        "# API reference\n\nEvery name of `import gpuens as ge`; its page tells since which version it exists.\n\n"
+        "| group | names |\n|---|---|\n"
+        + "\n".join(lines)
+        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "".join(f"reference/{name}\n" for name in pages)
+        + "```\n"
+    )
+    return {"reference.md": overview} | {f"reference/{name}.md": text for name, text in pages.items()}
+
+
+def links(module: str, names: list[str]) -> str:
+    """Return the short names of a module as links to their pages."""
+    return ", ".join(f"[`{name}`](api/{module}.{name}.rst)" for name in names)
+
+
+def page_of_names(title: str, about: str, module: str, names: list[str]) -> str:
+    """Return the page of the names of a module, each with the first line of its documentation."""
+    lines = "\n   ".join(names)
+    options = "   :toctree: ../api\n   :nosignatures:"
+    listing = f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
+    return f"# {title}\n\n{about}\n\n{listing}\n"
 
 
 def public(module: ModuleType) -> list[str]:
@@ -230,12 +285,6 @@ def public(module: ModuleType) -> list[str]:
         for n, thing in vars(module).items()
         if not n.startswith("_") and getattr(thing, "__module__", "") == module.__name__
     ]
-
-
-def listing(module: str, names: list[str]) -> str:
-    lines = "\n   ".join(names)
-    options = "   :toctree: api\n   :nosignatures:"
-    return f"```{{eval-rst}}\n.. currentmodule:: {module}\n\n.. autosummary::\n{options}\n\n   {lines}\n```"
 
 
 def without_links_out(text: str, repository: str = "") -> str:
@@ -247,7 +296,7 @@ def without_links_out(text: str, repository: str = "") -> str:
 def write(folder: Path) -> None:
     """Write all made pages, except unchanged ones."""
     measured = measurements()
-    pages = {"table.md": table(), "papers.md": papers(), "reference.md": reference()}
+    pages = {"table.md": table(), "devices.md": devices(), "papers.md": papers()} | references()
     pages |= {f"methods/{name}.md": card(name, words, measured) for name, words in said().items()}
     for name, text in pages.items():
         path = folder / name

@@ -27,10 +27,11 @@ def main() -> None:
     plt.rcParams.update({"font.size": 13, "svg.hashsalt": "gpuens", "axes.titlesize": 14, "axes.titlelocation": "left"})
     labels = {name: list(column) for name, column in CLUSTERINGS.items()}
     est = ge.EAC(n_clusters=3).fit(list(labels.values()))
-    figure = plt.figure(figsize=(8.4, 11.4), layout="constrained")
+    figure = plt.figure(figsize=(12.6, 8.2), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.15, h_pad=0.15)
-    places = figure.add_gridspec(3, 2, height_ratios=[1.2, 1.2, 0.8])
-    matrix, groups, similarity, tree = (figure.add_subplot(places[i, j]) for i in range(2) for j in range(2))
+    places = figure.add_gridspec(2, 3, height_ratios=[1.2, 1])
+    matrix, groups, similarity = (figure.add_subplot(places[0, j]) for j in range(3))
+    tree, bars = figure.add_subplot(places[1, 0]), figure.add_subplot(places[1, 1:])
     rows = np.array([list(row) for row in zip(*labels.values(), strict=True)])
     first, counts = first_objects(est), est.reduction_.counts
     cells(matrix, rows, [f"object {i + 1}" for i in range(len(rows))])
@@ -42,7 +43,7 @@ def main() -> None:
     similarity.set_title("3  Similarity: the share of the\nclusterings that join two objects")
     of_tree(tree, est)
     tree.set_title("4  Linkage: similar groups\nmerge, until k are left (k = 3)")
-    evidence(figure.add_subplot(places[2, :]), est)
+    evidence(bars, est)
     path = Path(__file__).parent / "static" / "concepts.svg"
     figure.savefig(path, metadata={"Date": None}, facecolor="white")
     print(path)
@@ -88,8 +89,8 @@ def of_tree(ax: plt.Axes, est: ge.EAC) -> None:
     ax.axhline(cut, color="#b22222", linestyle="--")
     ax.text(ax.get_xlim()[1], cut, "cut ", color="#b22222", ha="right", va="bottom")
     for place, leaf in enumerate(drawn["leaves"]):
-        ax.text(10 * place + 5, -0.06, leaf + 1, ha="center", color=CLUSTERS[est.labels_[leaf]], weight="bold")
-    ax.set(ylabel="distance, 1 - similarity", ylim=(-0.1, 1.05))
+        ax.text(10 * place + 5, -0.13, leaf + 1, ha="center", color=CLUSTERS[est.labels_[leaf]], weight="bold")
+    ax.set(ylabel="distance, 1 - similarity", ylim=(-0.2, 1.05), yticks=np.arange(0, 1.1, 0.2))
     ax.spines[["top", "right", "bottom"]].set_visible(False)
 
 

@@ -35,9 +35,11 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
+    "mathml",
 ]
 exclude_patterns = [
     "_build",
+    "generated/devices.md",
     "generated/table.md",
     "generated/papers.md",
     "examples",
@@ -54,7 +56,7 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -64,6 +66,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "abort_on_example_error": True,
     "show_memory": False,
+    "min_reported_time": 3600,  # seconds; shorter times are of no interest on a page
     "download_all_examples": False,
     "capture_repr": (),
     "show_signature": False,
@@ -79,6 +82,8 @@ html_copy_source = False
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in [*(path.stem for path in HERE.glob("*.md")), f"{pages.FOLDER}/*"]}
 html_theme_options = {
+    "collapse_navigation": False,
+    "show_nav_level": 1,
     "show_prev_next": True,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 4,
@@ -99,7 +104,8 @@ def setup(app):
     app.connect("source-read", commands_of_installation)
     app.connect("source-read", pages_of_the_site, priority=400)  # runs before links_to_the_checkout
     app.connect("source-read", links_to_the_checkout)
-    app.connect("html-page-context", pages.named_cells)
+    app.connect("html-page-context", pages.name_cells)
+    app.connect("html-page-context", pages.let_figures_scroll)
     app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # runs after numpydoc
     app.connect("autodoc-process-docstring", public_names.with_version, priority=950)
 

@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 FOLDER = "generated/results"
 GLOSSARY = "```{glossary}\n"  # first line of the list of words
+WIDE_INDEX = ":html_theme.sidebar_secondary.remove: true\n\n"  # the same as WIDE, in reStructuredText
 WIDE = b"---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # hides the list of sections beside wide tables
 PANELS = HERE / "generated" / "panels"  # folder of the pictures for thumbnails
 GROUPS = tomllib.loads((HERE / "groups.toml").read_text())
@@ -65,8 +66,7 @@ def with_links(word, meaning):
 def grouped(text):
     """Return the index of the gallery with its thumbnails in the groups of groups.toml."""
     begin, *thumbnails = re.split(r'(?=\.\. raw:: html\n\n    <div class="sphx-glr-thumbcontainer")', text)
-    *thumbnails, last = [*thumbnails[:-1], *thumbnails[-1].split(".. thumbnail-parent-div-close")]
-    toctree = last[last.index(".. toctree::") :]
+    thumbnails[-1] = thumbnails[-1].split(".. thumbnail-parent-div-close")[0]
     by_name = {re.search(r":doc:`/gallery/(\w+)`", thumbnail)[1]: thumbnail for thumbnail in thumbnails}
     groups = {title: group for title, group in GROUPS.items() if title != "panels"}
     chosen = {name for group in groups.values() for name in group["examples"]}
@@ -82,7 +82,9 @@ def grouped(text):
         parts.append(
             f"{title}\n{'-' * len(title)}\n\n{group['about']}\n\n{opened}{shown}.. raw:: html\n\n    </div>\n\n"
         )
-    return "".join(parts) + toctree
+        entries = "".join(f"   /gallery/{name}\n" for name in group["examples"] + others)
+        parts.append(f".. toctree::\n   :hidden:\n   :caption: {title}\n\n{entries}\n")
+    return WIDE_INDEX + "".join(parts)
 
 
 def scraped(block, block_vars, gallery_conf, **more):
@@ -114,6 +116,8 @@ def save_panel(figure, place, path):
     for written in [shown.get_legend(), *(shown.texts if len(shown.texts) > MOST_TEXTS else [])]:
         if written is not None:
             written.remove()
+    if all(image.get_array().ndim == 2 for image in shown.images):
+        shown.set_aspect("auto")  # a matrix or a map fills the card; a photograph keeps its shape
     alone.set_layout_engine("constrained")
     alone.set_size_inches(PANEL_INCHES)
     shown.set_subplotspec(GridSpec(1, 1, figure=alone)[0, 0])
@@ -131,19 +135,32 @@ def thumbnails(app):
             scale_image(path, thumbnail, *THUMBNAIL)
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables and figures -----------------------------------------------------------------------------------------------
 
 
-def named_cells(app, pagename, templatename, context, doctree):
+def name_cells(app, pagename, templatename, context, doctree):
     """Write the name of its column into each cell of a table of class "cards", for narrow screens."""
-    if 'class="cards' not in context.get("body", ""):
-        return
+    if page := _parsed(context, 'class="cards'):
+        for table in page.select("table.cards"):
+            names = [cell.get_text(" ", strip=True) for cell in table.select("thead th")]
+            for row in table.select("tbody tr"):
+                for name, cell in zip(names, row.find_all("td", recursive=False), strict=True):
+                    cell["data-column"] = name
+        context["body"] = str(page)
+
+
+def let_figures_scroll(app, pagename, templatename, context, doctree):
+    """Put each figure of an example into a box that scrolls on narrow screens."""
+    if page := _parsed(context, "sphx-glr-single-img"):
+        for figure in page.select("img.sphx-glr-single-img"):
+            figure.wrap(page.new_tag("div", attrs={"class": "scrolls"}))
+        context["body"] = str(page)
+
+
+def _parsed(context, part):
+    """Return the parsed body of a page that contains a text, else None."""
+    if part not in context.get("body", ""):
+        return None
     from bs4 import BeautifulSoup
 
-    page = BeautifulSoup(context["body"], "html.parser")
-    for table in page.select("table.cards"):
-        names = [cell.get_text(" ", strip=True) for cell in table.select("thead th")]
-        for row in table.select("tbody tr"):
-            for name, cell in zip(names, row.find_all("td", recursive=False), strict=True):
-                cell["data-column"] = name
-    context["body"] = str(page)
+    return BeautifulSoup(context["body"], "html.parser")

@@ -59,7 +59,7 @@ def with_version(app: Any, what: str, name: str, thing: Any, options: Any, lines
     """Add the version of a public name to its page, as a hook of Sphinx; members as old as their class have none."""
     version, of_owner = since().get(name), since().get(name.rpartition(".")[0])
     if version is not None and (what in ("function", "class", "data") or version != of_owner):
-        lines += ["", f".. versionadded:: {version}"]
+        lines += ["", ".. container:: since", "", f"   Since version {version}."]
 
 
 def _result(function: Any) -> Any:

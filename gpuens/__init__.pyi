@@ -14,6 +14,7 @@ from gpuens import reduction as reduction
 from gpuens import sc as sc
 from gpuens import similarity as similarity
 from gpuens.contingency.alignment import align as align
+from gpuens.labels.answers import Answers as Answers
 from gpuens.labels.ensemble import Ensemble as Ensemble
 from gpuens.labels.graph import Graph as Graph
 from gpuens.labels.rows import Rows as Rows

@@ -35,6 +35,18 @@ def call(capsys):
     return run
 
 
+@pytest.fixture
+def done(call):
+    """Run a command that has to succeed without a warning; return the lines on stdout."""
+
+    def run(line, *more):
+        code, out, err = call(line, *more)
+        assert (code, err) == (0, [])
+        return out
+
+    return run
+
+
 def files(folder):
     return sorted(path.name for path in folder.iterdir())
 

@@ -34,7 +34,7 @@ for m, clusters in enumerate(found.clusters):
 # %%
 # Bars show the memberships of all individuals, several numbers of clusters one under another. Hard labels make strips.
 
-fig, axes = plt.subplots(1, 2, figsize=(13, 4.4), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 ge.plotting.membership_bars(found, ax=axes[0])
 hard = [shares.argmax(axis=1) for shares in soft]
 labels = ge.align(hard, to=hard[found.chosen])

@@ -55,7 +55,7 @@ kept = [vote.confident_labels(value) for value in least]
 named = np.array([(labels != "Unknown").mean() for labels in kept])
 accuracy = np.array([(labels == truth)[labels != "Unknown"].mean() for labels in kept])
 
-fig, (left, right_panel) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right_panel) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 order = [agreement.classes.tolist().index(name) for name in names]  # 0 to 9 in place of the alphabet
 shares = agreement.with_consensus[:, order]
 image = left.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")

@@ -71,7 +71,7 @@ copies = (between > 0.999).sum(axis=1)
 mended = ge.metrics.ari(digits.y, ge.EAC(k, weights=1 / copies).fit(alike).labels_)
 print(f"ARI with the digits: nine copies {found['copies'][-1]:.2f}, as one clustering {mended:.2f}")
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 ge.plotting.clusterings(consistency, "nmi", names=ensemble.names, ax=left)
 left.tick_params("x", rotation=90)
 for name, scores in found.items():

@@ -43,6 +43,6 @@ print(comparison.table[["anmi", "item_consensus", "silhouette", "seconds", "accu
 choice = ge.choose_k(table, ks=range(2, 15), method="qmi")
 print(f"suggested: {choice.suggested} ({choice.reasons[choice.suggested]})")
 print(f"by the mean silhouette alone: {choice.by_criterion['mean_silhouette']}")
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 ge.plotting.answers(comparison, ax=left)
 ge.plotting.criterion(choice, ax=right)

@@ -62,7 +62,7 @@ print("domains, by share of citations astray: " + ", ".join(f"{ari:.2f}" for ari
 # The first two panels show how many papers of a subject are in each cluster; the third shows the price of wrong
 # citations. If they tell nothing of the subjects (at the right end), neighbours harm: leave the graph out.
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 for ax, title, found in zip(axes, ["words alone", "words and citations"], [alone, est], strict=False):
     table = np.histogram2d(subject, found.labels_, bins=n_subjects)[0]
     ax.imshow(table[:, np.argsort(table.argmax(axis=0))], cmap="Blues", vmin=0, vmax=n // n_subjects)

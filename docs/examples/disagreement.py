@@ -39,7 +39,7 @@ print(pd.crosstab(answers["lwgp"], answers["kcc"], rownames=["lwgp"], colnames=[
 # of similar size, and so has KCC's result.
 
 evidence = {name: ge.evidence.Evidence(ensembles[0], labels) for name, labels in answers.items()}
-fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
 for name, (above, below) in zip(("lwgp", "kcc"), axes.T, strict=True):
     stability = evidence[name].clusters.stability
     print(f"{name}: stability of its clusters {np.sort(stability)[::-1].round(2)}")

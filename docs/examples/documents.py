@@ -42,7 +42,7 @@ consensus = ge.CgC(n_topics).fit(ensemble)
 found = ge.metrics.nmi(topic, consensus.labels_)
 print(f"base clusterings: mean {np.mean(members):.3f}, best {np.max(members):.3f}; consensus: {found:.3f}")
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
 left.hist(members, color="C7", label="base clusterings")
 left.axvline(found, color="C3", label="consensus (CgC)")
 left.set(xlabel="NMI with the topics", ylabel="clusterings")

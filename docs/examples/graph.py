@@ -64,7 +64,7 @@ print(f"random edges: {of_noise:.0f} clusters in each Leiden clustering; {noise.
 # %%
 # In the ring, colour shows one of the 20 clusterings, and dotted edges are cut.
 
-fig, axes = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.7), layout="constrained")
 angle = 2 * np.pi * cliques / n_cliques
 around = angle + 0.6 * np.pi + 0.4 * np.pi * (np.arange(len(cliques)) % 5)
 x, y = np.cos(angle) + 0.08 * np.cos(around), np.sin(angle) + 0.08 * np.sin(around)
@@ -72,7 +72,7 @@ for kept, style in ((True, {"color": "0.7", "lw": 0.8}), (False, {"color": "tab:
     ends = ring.edges[ring.kept == kept].T
     axes[0].plot(x[ends], y[ends], zorder=0, **style)
 axes[0].scatter(x, y, c=ring.ensemble.to_array()[:, 0], cmap="tab20", s=25)
-axes[0].set(title="one Leiden clustering, and the edges cut", aspect="equal")
+axes[0].set(title="one Leiden clustering", aspect="equal")
 axes[0].axis("off")
 same = community[found.edges[:, 0]] == community[found.edges[:, 1]]
 shares = [found.coassociation[same], found.coassociation[~same]]

@@ -35,12 +35,15 @@ print(*choice.caveats)
 # %%
 # The picture shows how the clusters of one number divide into those of the next: two long stalks and four short ones.
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 axes[0].scatter(*X.T, c=group, s=4, cmap="tab10")
+axes[0].set(title="six groups", xticks=[], yticks=[])
 ge.plotting.criterion(choice, "silhouette", ax=axes[1])
+axes[1].set(title="silhouette", ylabel="")
 ensemble = ge.generate.kmeans_ensemble(X, 30, (8, 25), random_state=0, progress=False)
 levels = {k: ge.LWEA(k).fit(ensemble).labels_ for k in ks}
 ge.plotting.clustree(levels, ax=axes[2])
+axes[2].set(title="how clusters divide", xlabel="")
 
 # %%
 # For the data without groups, ``null=19`` also clusters 19 reference data sets without structure, for comparison.

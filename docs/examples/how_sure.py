@@ -22,7 +22,7 @@ evidence = est.evidence()
 # %%
 # A cluster's consensus is the mean co-association of its pairs.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 ge.plotting.cluster_consensus(evidence, ax=left)
 ge.plotting.silhouettes(evidence, ax=right)
 

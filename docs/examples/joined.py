@@ -62,7 +62,7 @@ for name, score in scores.items():
 n_known = known.sum(axis=1)
 ari_by_n = [ge.metrics.ari(truth[n_known == m], consensus[n_known == m]) for m in range(1, len(tools) + 1)]
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained", width_ratios=(1.4, 1, 1))
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", width_ratios=(1.4, 1, 1))
 order = np.lexsort((-n_known, consensus))
 shown = np.where(known, consensus.to_numpy()[:, None], np.nan)[order]
 axes[0].imshow(shown, aspect="auto", cmap="tab10", interpolation="nearest")

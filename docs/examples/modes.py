@@ -36,7 +36,7 @@ print("ARI between the stories:", found.ari[0, 1:].round(2))
 # The runs of a story look alike once equal clusters have equal names. The strips show the runs of each story in the
 # colours of its consensus, which is above them and on the right.
 
-fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
 for (left, right), mode in zip(axes, found.modes, strict=True):
     aligned = ge.align([runs[m] for m in mode.members], to=mode.consensus)
     ge.plotting.label_strips(aligned, ax=left)

@@ -63,7 +63,7 @@ left = (20, 15, 10, 5, 2)
 answers = [kept.predict(np.where(np.arange(20) < n, labels_new, -1))[ordinary] for n in left]
 accuracies = [ge.metrics.accuracy(answer, kind_new[ordinary]) for answer in answers]
 
-fig, (ax, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (ax, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 bins = np.linspace(0, 1, 21)
 for name, some in {"known kinds": ordinary, "sixes, never seen": ~ordinary}.items():
     ax.hist(confidence[some], bins, density=True, alpha=0.6, label=name)

@@ -119,6 +119,6 @@ named = ge.consensus(ensemble, 10, method="rare-centres")
 # %%
 # Our method is simple, but not better, because the farthest rows are often outliers. The picture shows this.
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
 ge.plotting.coassociation_heatmap(ensemble, joined.labels_, ax=axes[0])
 ge.plotting.answers(comparison, ax=axes[1])

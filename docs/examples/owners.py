@@ -54,6 +54,6 @@ for n in (1, 2, 3):
 # %%
 # The meaning of each owner's clusters: rows are the owner's clusters, columns are clusters of the consensus.
 
-fig, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
 for ax, owner in zip(axes, columns, strict=True):
     ge.plotting.correspondence(est, owner, ax=ax)

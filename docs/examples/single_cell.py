@@ -55,6 +55,6 @@ print(f"ARI with the types: Leiden {np.mean(members):.2f} on average, best {max(
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     adata.obsm["X_tsne"] = TSNE(max_iter=500, random_state=0).fit_transform(adata.obsm["X_pca"])
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 ge.plotting.embedding(adata, "consensus", ax=left)
 ge.plotting.embedding(adata, "consensus_certainty", ax=right)

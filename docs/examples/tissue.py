@@ -61,7 +61,9 @@ at_border = (truth[est.graph_.tails] != truth[est.graph_.heads]).astype(float)
 at_border = np.bincount(est.graph_.tails, at_border) > 0
 print(f"mean doubt in bits: {doubt[at_border].mean():.2f} at borders, {doubt[~at_border].mean():.3f} inside")
 
-fig, axes = plt.subplots(1, 5, figsize=(16, 3.6), layout="constrained")
+fig, axes = plt.subplots(2, 3, figsize=(9.5, 6), layout="constrained")
+*axes, empty = axes.flat
+empty.remove()
 titles = ["the domains", "one program", "without neighbours", "with neighbours"]
 named = ge.align([truth, labels[:, 0], alone.labels_, est.labels_], to=truth)  # one colour for one domain
 for ax, title, column in zip(axes, titles, named.codes.T, strict=False):

@@ -24,9 +24,16 @@ print(
 # %%
 # Agreement between results is a better sign than any score.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 ge.plotting.answers(comparison, ax=left)
 right.scatter(comparison.table["anmi"], comparison.table["accuracy"])
 for name, row in comparison.table.iterrows():
     right.annotate(name, (row["anmi"], row["accuracy"]), fontsize=7)
 right.set(xlabel="mean NMI with the clusterings (needs no truth)", ylabel="accuracy")
+
+# %%
+# Draws of half of the clusterings, the same for all methods, show how far the order depends on them.
+
+draws = ge.compare(ensemble, 3, methods=methods, truth=iris.y, repeat=10, share=0.5)
+print(*draws.answer, *draws.answer_by_truth, sep="\n")
+ge.plotting.comparison(draws)

@@ -66,7 +66,7 @@ print(f"ARI with the types: consensus {found:.2f}; Leiden", ", ".join(f"{r:g}: {
 # The figure shows the resolutions, the division of their clusters, and the consensus on the embedding. With a UMAP of
 # Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_certainty"])`` draws the same.
 
-fig, axes = plt.subplots(2, 3, figsize=(14.5, 8.6), layout="constrained")
+fig, axes = plt.subplots(2, 3, figsize=(10, 6.8), layout="constrained")
 shown = axes[0, 0].imshow(between, cmap="Blues", vmin=0, vmax=1)
 for (i, j), value in np.ndenumerate(between):
     axes[0, 0].text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")

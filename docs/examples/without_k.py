@@ -68,7 +68,7 @@ for loss, est in medians.items():
 est = medians["vi"]
 shares = (partitions[:, None] == partitions[None]).mean(axis=2)
 order = np.lexsort((est.confidence_, est.labels_))
-fig, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+fig, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 left.scatter(*X.T, c=est.labels_, s=20 + 160 * (1 - est.confidence_), cmap="Dark2")
 left.set(title="median partition (vi)\nlarger points are less certain", xticks=[], yticks=[])
 image = middle.imshow(shares[np.ix_(order, order)], cmap="Blues", vmin=0, vmax=1)

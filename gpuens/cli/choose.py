@@ -1,6 +1,7 @@
 """``gpuens choose``: the number of clusters that the base clusterings or the features of a file support."""
 
 import argparse
+import os
 from typing import Any
 
 from gpuens import io
@@ -90,7 +91,7 @@ def choose(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        title = f"How many clusters has {path}?"
+        title = f"How many clusters has {os.path.basename(path)}?"
         write_page(args.report, lambda: report.render_choice(choice, title), print_path=not args.json)
 
 

@@ -27,7 +27,8 @@ from gpuens.io import INPUTS, atomic
 from gpuens.io.outputs import check_output
 from gpuens.io.shapes import label_shape
 from gpuens.runtime import failures
-from gpuens.runtime.checks import gist, human_bytes
+from gpuens.runtime.checks import counted, gist
+from gpuens.workflows.comparison import cells
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +64,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="run each method with N seeds, and show mean ± standard deviation of each score (1)",
+        help="run each method with N seeds; show mean ± standard deviation of each score, and test the best method "
+        "against each other (1)",
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="draw this share of the base clusterings for each of the N runs, the same for all methods; then means and "
+        "tests say what other base clusterings would change, also for methods without randomness (1: only seeds vary)",
     )
     add_reading_of_labels(parser)
     add_matching(parser)
@@ -96,6 +106,7 @@ def compare(args: argparse.Namespace) -> None:
             features=features,
             max_seconds=args.max_seconds or None,
             repeat=args.repeat,
+            share=args.share,
             random_state=args.seed,
             device=args.device,
         )
@@ -112,7 +123,8 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         from gpuens import report
 
-        write_page(args.report, lambda: report.render_comparison(comparison, args.labels), print_path=not args.json)
+        title = f"{counted(len(comparison.rows), 'method')} compared on {os.path.basename(args.labels)}"
+        write_page(args.report, lambda: report.render_comparison(comparison, title), print_path=not args.json)
 
 
 def _read_data(args: argparse.Namespace, truth_file: str | None, truth_column: str | None) -> tuple[Any, Any, Any]:
@@ -169,60 +181,33 @@ def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
 
 
 def _print_comparison(comparison: Any) -> None:
-    print(table(comparison.rows))
-    if len(comparison.rows) > 1:
-        print(f"best agreement: {comparison.best}, by {comparison.margin:.4f}")
+    print(aligned(cells(comparison.rows)))
+    for sentence in comparison.answer + comparison.answer_by_truth:
+        print(sentence)
     for name, why in comparison.left_out.items():
         print(f"left out: {name}: {why}")
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the rows of a comparison as a text table, which has rounded numbers and units for people to read."""
-    return aligned(_cells(rows))
-
-
 def latex(rows: list[dict[str, Any]]) -> str:
-    """Return the rows of a comparison as a tabular of LaTeX, which has the numbers of `table` and needs no package."""
-    heads, *lines = [[cell.replace("_", r"\_").replace("±", r"$\pm$") for cell in line] for line in _cells(rows)]
-    body = [" & ".join(line) + r" \\" for line in lines]
-    head = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\hline", " & ".join(heads) + r" \\", r"\hline"]
-    return "\n".join([*head, *body, r"\hline", r"\end{tabular}", ""])
+    """Return the printed table of a comparison as a tabular of LaTeX with the rules of booktabs."""
+    heads, *lines = [" & ".join(map(_escape, line)) + r" \\" for line in cells(rows)]
+    columns = "r" * heads.count(" & ")
+    begin = ["% needs \\usepackage{booktabs}", rf"\begin{{tabular}}{{l{columns}}}"]
+    return "\n".join([*begin, r"\toprule", heads, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _cells(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the head and the lines of the table of a comparison."""
-    from gpuens.workflows.compare import SCORES
-
-    def share(row: dict[str, Any], name: str) -> str:
-        deviation = row.get(f"{name}_std")
-        return "-" if row[name] is None else f"{row[name]:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
-
-    scores = [name for name in SCORES if name in rows[0]]
-    heads = [SHORT.get(name, name) for name in scores]
-    lines = []
-    for row in rows:
-        sizes = [f"{row[name]:,}" for name in ("n_clusters", "smallest", "largest")]
-        memory = "-" if row["memory"] is None else human_bytes(row["memory"]) if row["memory"] >= MB else "< 1 MB"
-        shares = [share(row, name) for name in scores]
-        lines.append([row["method"], *shares, *sizes, human_seconds(row["seconds"]), memory])
-    return [["", *heads, "clusters", "smallest", "largest", "time", "memory"], *lines]
+def _escape(cell: str) -> str:
+    """Return a cell of the table as LaTeX; spaces in place of a deviation become a phantom, which aligns the points."""
+    text = cell.rstrip()
+    phantom = r"\phantom{ $\pm$ 0.000}" if text != cell else ""
+    return "".join(LATEX.get(letter, letter) for letter in text) + phantom
 
 
-def human_seconds(seconds: float) -> str:
-    """Return a duration in seconds as a short text.
-
-    >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
-    ('.2 s', '8 s', '7 min', '11 h')
-    """
-    if seconds < 1:
-        return f"{max(seconds, 0.1):.1f} s".lstrip("0")
-    for unit, length in (("s", 1.0), ("min", 60.0)):
-        if seconds < 100 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds / 3600:.0f} h"
-
-
-# number of bytes; less additional memory is shown as "< 1 MB", because allocation by the system is not exact
-MB = 10**6
-
-SHORT = {"item_consensus": "item", "silhouette": "silh."}  # heads of scores in the printed table
+LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"${letter}$" for letter in "<>|"},
+    "±": r"$\pm$",
+}

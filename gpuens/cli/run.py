@@ -50,6 +50,7 @@ BESIDE = ("evidence", "membership")  # options that add columns of numbers to th
 OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
 ADVICE_OF_PYTHON = re.compile(r"reduction=(CATree\(…\) or )?Sample\(…\)")  # advice that errors give in Python
 MOST_NAMES = 6  # maximum number of names in the printed table of agreement
+BY_NAMES = ("voting", "em")  # methods of --shared-names, the default first
 MOST_ANNOTATORS = 20  # maximum number of annotators there
 
 
@@ -78,7 +79,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--shared-names",
         action="store_true",
         help="the columns are answers of annotators or programs with names from one list: vote for the names, without "
-        "matching clusters (--method voting --vocabulary shared; --ties unknown, first or error; --no-answer WORDS)",
+        "matching clusters (--method voting; --ties unknown, first or error; --no-answer WORDS), or, by --method em, "
+        "weigh the annotators by their skill (Dawid & Skene)",
     )
     add_reading_of_labels(parser)
     add_matching(parser)
@@ -298,28 +300,44 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
 
 
 def _print_votes(estimator: Any, sizes: list[int]) -> None:
-    """Print the numbers of ties, and the share of each annotator's votes for each name that are the consensus."""
+    """Print the names and their numbers of objects, and the skill of the annotators or their agreement."""
     size_of = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
     clusters = [f"{name} {size:,}" for name, size in size_of.items()]
     print(
         f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
         f"{', '.join(clusters[:8])}{' …' * (len(clusters) > 8)}"
     )
-    ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
-    print(
-        f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); without an answer: "
-        f"{estimator.n_unanswered_:,} (unknown)"
-    )
-    agreement, classes = estimator.agreement_, list(map(str, estimator.agreement_.classes))
-    order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
-    shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
-    head = ["agreement", "all", *(classes[c] for c in order)]
-    lines = [
-        [str(name), *map(_text_of_share, row)] for name, row in zip(agreement.annotators, shares.tolist(), strict=True)
-    ]
+    unanswered = f"without an answer: {estimator.n_unanswered_:,} (unknown)"
+    if hasattr(estimator, "skills_"):
+        print(unanswered)
+        head, *lines = _table_of_skills(estimator.skills_)
+    else:
+        ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
+        print(f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); {unanswered}")
+        head, *lines = _table_of_agreement(estimator.agreement_, size_of)
     print(aligned([head, *lines[:MOST_ANNOTATORS]]))
     if len(lines) > MOST_ANNOTATORS:
         print(f"… and {len(lines) - MOST_ANNOTATORS} more")
+
+
+def _table_of_agreement(agreement: Any, size_of: dict[str, int]) -> list[list[str]]:
+    """Return the share of each annotator's votes for each name that are the consensus, the largest names first."""
+    classes = list(map(str, agreement.classes))
+    order = sorted(range(len(classes)), key=lambda c: -size_of.get(classes[c], 0))[:MOST_NAMES]
+    shares = np.column_stack([agreement.overall, agreement.with_consensus[:, order]])
+    names = map(str, agreement.annotators)
+    lines = [[name, *map(_text_of_share, row)] for name, row in zip(names, shares.tolist(), strict=True)]
+    return [["agreement", "all", *(classes[c] for c in order)], *lines]
+
+
+def _table_of_skills(skills: Any) -> list[list[str]]:
+    """Return the answers and the skill of each annotator with its interval, the most skilled first."""
+    ordered = skills.sort_values("skill", ascending=False, kind="stable").reset_index().to_numpy().tolist()
+    lines = [
+        [str(name), f"{int(answers):,}", f"{skill:.2f}", f"{low:.2f} to {high:.2f}"]
+        for name, answers, skill, low, high in ordered
+    ]
+    return [["annotator", "answers", "skill", "95 % interval"], *lines]
 
 
 def _text_of_share(value: float) -> str:
@@ -330,9 +348,11 @@ def _apply_shared_names(args: argparse.Namespace) -> None:
     """Turn the option --shared-names into the method and its option; raise an error for other methods."""
     if not args.shared_names:
         return
-    if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
-        raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
-    args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
+    if args.method not in (None, *BY_NAMES) or args.of_method.keys() & {"--similarity", "--partitioner"}:
+        raise ValueError(
+            f"--shared-names is for --method {' or '.join(BY_NAMES)}; leave other methods out (voting is the default)."
+        )
+    args.method, args.of_method = args.method or BY_NAMES[0], {**args.of_method, "--vocabulary": "shared"}
     if args.no_missing and "--no-answer" not in args.of_method:
         names = {word.lower() for word in args.no_missing}
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)

@@ -20,6 +20,17 @@ USUAL = (OBJECTS, CLUSTERINGS, LABELS)
 CROSSED = 5.0
 
 
+class Triples(NamedTuple):
+    """The columns of a table in long form as codes; the label code of a missing label is -1."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    labels: np.ndarray
+    objects: Any  # pandas Index
+    clusterings: Any  # pandas Index
+    label_values: Any  # pandas Index
+
+
 class LongTable(NamedTuple):
     """Labels as a matrix, from a table in long form."""
 
@@ -72,6 +83,22 @@ def find_roles(names: list[Any], column_names: list[Any] | None = None) -> list[
     return roles
 
 
+def factorize_triples(objects: Any, clusterings: Any, labels: Any, source: str) -> Triples:
+    """Return the columns of a table in long form as codes, in the order of first rows.
+
+    Raise ValueError for rows without an object or a clustering.
+    """
+    import pandas as pd
+
+    rows, row_names = pd.factorize(objects)
+    columns, column_names = pd.factorize(clusterings)
+    values, label_values = pd.factorize(labels)
+    for codes, role in ((rows, "object"), (columns, "clustering")):
+        if (codes < 0).any():
+            raise ValueError(f"{source} has no {role} in row {int(codes.argmin())}; rows are counted from 0.")
+    return Triples(rows, columns, values, *map(pd.Index, (row_names, column_names, label_values)))
+
+
 def triples_to_matrix(objects: Any, clusterings: Any, labels: Any, source: str = "the long table") -> LongTable:
     """Return the labels of a table in long form as a matrix.
 
@@ -87,17 +114,17 @@ def triples_to_matrix(objects: Any, clusterings: Any, labels: Any, source: str =
         For rows without an object or a clustering, for one pair of an object and a clustering with different labels,
         and for more labels than memory.
     """
-    import pandas as pd
 
-    rows, row_names = pd.factorize(objects)
-    columns, column_names = pd.factorize(clusterings)
-    values, label_values = pd.factorize(labels)
-    for codes, role in ((rows, "object"), (columns, "clustering")):
-        if (codes < 0).any():
-            raise ValueError(f"{source} has no {role} in row {int(codes.argmin())}; rows are counted from 0.")
+    rows, columns, values, row_names, column_names, label_values = factorize_triples(
+        objects, clusterings, labels, source
+    )
     n, m = len(row_names), len(column_names)
-    budget = device.memory_budget()
-    checks.check_memory(4 * n * m, budget, f"labels of {n:,} objects in {m:,} clusterings", "leave out clusterings")
+    checks.check_memory(
+        4 * n * m,
+        device.memory_budget(),
+        f"labels of {n:,} objects in {m:,} clusterings",
+        "leave out clusterings, or, if they are annotators, fit gpuens.EM(vocabulary='shared') to gpuens.Answers",
+    )
     labelled = np.flatnonzero(values >= 0)
     cells = columns[labelled].astype(np.int64) * n + rows[labelled]
     matrix = np.full(n * m, checks.MISSING, dtype=np.int32)
@@ -112,7 +139,7 @@ def triples_to_matrix(objects: Any, clusterings: Any, labels: Any, source: str =
             f"object {_shown_value(row_names[pair[0]])} in clustering {_shown_value(column_names[pair[1]])}; leave one "
             "of them out."
         )
-    return LongTable(matrix.reshape(m, n).T, pd.Index(label_values), pd.Index(row_names), list(column_names))
+    return LongTable(matrix.reshape(m, n).T, label_values, row_names, list(column_names))
 
 
 def looks_long(objects: Any, clusterings: Any, names: list[Any]) -> bool:

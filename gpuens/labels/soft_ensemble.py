@@ -60,6 +60,7 @@ class SoftEnsemble:
     (2, 2, [0, 2], [0, 2])
     """
 
+    form = "soft clusterings"
     labels: Ensemble | None
     offsets: np.ndarray
     soft_offsets: np.ndarray

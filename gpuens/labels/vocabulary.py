@@ -63,7 +63,19 @@ def with_one_vocabulary(ensemble: Ensemble, no_answer: frozenset[str]) -> Ensemb
     >>> found.categories[1].tolist(), found.to_array().tolist()
     (['a', 'b', 'c'], [[1, 1], [0, 2], [-1, 2]])
     """
-    clustering_names = [[_as_number_or_text(value) for value in values.tolist()] for values in ensemble.categories]
+    vocabulary, numbers = shared_vocabulary([values.tolist() for values in ensemble.categories], no_answer)
+    codes = renumber_codes(ensemble.codes_on(ensemble.device_kind), codes_dtype(len(vocabulary)), numbers)
+    categories = [vocabulary] * ensemble.n_clusterings
+    properties = {"index": ensemble.index, "left_out": ensemble.left_out}
+    return Ensemble.of_codes(codes, categories, ensemble.names, ensemble.device_kind, **properties)
+
+
+def shared_vocabulary(values: list[list[Any]], no_answer: frozenset[str]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return one ascending list of names for lists of label values, and the number of each value in it.
+
+    The number of a word for no answer is -1. Numbers become texts if other names are texts.
+    """
+    clustering_names = [[_as_number_or_text(value) for value in names] for names in values]
     answers = {name for names in clustering_names for name in names if _as_word(name) not in no_answer}
     if not answers:
         raise ValueError(
@@ -77,10 +89,7 @@ def with_one_vocabulary(ensemble: Ensemble, no_answer: frozenset[str]) -> Ensemb
     vocabulary = sorted(answers)
     code_of = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
     numbers = [np.array([code_of.get(name, checks.MISSING) for name in names]) for names in clustering_names]
-    codes = renumber_codes(ensemble.codes_on(ensemble.device_kind), codes_dtype(len(vocabulary)), numbers)
-    categories = [label_values(vocabulary)] * ensemble.n_clusterings
-    properties = {"index": ensemble.index, "left_out": ensemble.left_out}
-    return Ensemble.of_codes(codes, categories, ensemble.names, ensemble.device_kind, **properties)
+    return label_values(vocabulary), numbers
 
 
 def name_codes(names: np.ndarray, codes: Any, kind: str) -> Any:

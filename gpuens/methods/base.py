@@ -74,6 +74,8 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
     device: str = "auto"
     # order of the time of a fit, for G distinct rows, M clusterings, C clusters of all clusterings, k wanted clusters
     cost = ""
+    # part of a fit that runs on a GPU: "all steps", "all but the last step" or "the reduction"
+    on_gpu = "all steps"
 
     # --- what a subclass may replace ----------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class CSPA(Seeded):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     weights: Any = None
     neighbors: int | None = None
     imbalance: float = 0.03

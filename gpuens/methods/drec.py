@@ -39,6 +39,7 @@ class DREC(Seeded):
     """
 
     cost = "G³"
+    on_gpu = "the reduction"
     strength: float = 100.0
     n_init: int = 10
 

@@ -131,9 +131,9 @@ class Fit:
         return labels
 
     def refuse_soft(self, reason: str) -> None:
-        """Raise TypeError after a fit of soft clusterings, which have no label rows."""
+        """Raise TypeError after a fit of soft clusterings or of answers in long form, which have no label rows."""
         if not isinstance(self.reduction.ensemble, Ensemble):
-            raise TypeError(f"{reason}, but fit was given soft clusterings; membership_ has their memberships.")
+            raise TypeError(f"{reason}, but fit was given {self.reduction.ensemble.form}; use membership_ instead.")
 
     def encode(self, X: Any) -> tuple[Reduction, str]:
         """Return the core groups of new objects in the numbering of the fit, and the kind of memory of their labels."""
@@ -170,7 +170,7 @@ class Fit:
     def lacks_evidence(self) -> str | None:
         """Return the reason why there is no evidence, or None if there is evidence."""
         if not isinstance(self.reduction.ensemble, Ensemble):
-            return "evidence needs labels, but fit was given soft clusterings; use membership_ instead."
+            return f"evidence needs labels, but fit was given {self.reduction.ensemble.form}; use membership_ instead."
         if self.whole_unit is None:
             return (
                 "evidence compares an object with all others, copies of itself included, and needs whole numbers as "

@@ -50,6 +50,7 @@ class HGPA(Seeded):
     """
 
     cost = "G M k, slow"
+    on_gpu = "the reduction"
     objective: str = "km1"
     hyperedge_weight: str = "one"
     imbalance: float = 0.05

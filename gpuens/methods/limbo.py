@@ -37,6 +37,7 @@ class LIMBO(Method):
     """
 
     cost = "G²"
+    on_gpu = "the reduction"
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, InformationBottleneck()

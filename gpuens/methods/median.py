@@ -68,6 +68,7 @@ class Median(Seeded):
     """
 
     cost = "G M k"
+    on_gpu = "all but the last step"
     loss: str = "binder"
     a: float = 1.0
     max_clusters: int | None = None

@@ -54,6 +54,7 @@ class OCH(Method):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     threshold: float | None = None
     weights: Any = None
 

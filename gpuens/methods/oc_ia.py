@@ -48,6 +48,7 @@ class OCIa(Seeded):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     weights: Any = None
     imbalance: float = 0.03
 

@@ -45,6 +45,7 @@ class PD(Seeded):
     """
 
     cost = "G M k"
+    on_gpu = "all but the last step"
     n_init: int = 5
     max_iter: int = 100
 

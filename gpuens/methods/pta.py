@@ -44,6 +44,7 @@ class PTA(Linkage):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     n_steps: int | None = None
     n_neighbors: int | None = None
     linkage: str = "average"

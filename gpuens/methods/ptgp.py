@@ -41,6 +41,7 @@ class PTGP(Seeded):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     n_steps: int | None = None
     n_neighbors: int | None = None
     n_init: int = 10

@@ -43,6 +43,7 @@ class ROCK(Method):
     """
 
     cost = "G²"
+    on_gpu = "all but the last step"
     threshold: float | None = None
 
     def _parts(self) -> tuple[Measure, Partitioner]:

@@ -43,6 +43,7 @@ class TOME(Seeded):
     """
 
     cost = "N², G³"
+    on_gpu = "the reduction"
     n_init: int = 10
 
     def _parts(self) -> tuple[Measure, Partitioner]:

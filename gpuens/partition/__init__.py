@@ -1,5 +1,6 @@
 """Partitioners turn a similarity into a partition of rows. They receive a similarity, never the name of a method."""
 
+from gpuens.partition.annotators import AnnotatorModel
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import InformationBottleneck
 from gpuens.partition.hypergraph import HypergraphCut
@@ -41,6 +42,7 @@ __all__ = [
     "METIS",
     "PARTITIONERS",
     "ROCK",
+    "AnnotatorModel",
     "AverageLinkage",
     "BestBase",
     "BipartiteMETIS",

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import OrderedColumns, Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels, nearest_centroids
-from gpuens.partition.soft_memberships import label_correspondences
+from gpuens.partition.soft_memberships import sums_of_labels
 from gpuens.partition.utilities import Utility, category_kmeans
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
@@ -165,7 +164,7 @@ class _EMRun:
         best, n_objects = None, self.rows.n_objects
         for n_iter in range(1, (max_iter or self.max_iter) + 1):
             fit = _Fit(alpha, theta, 0.0, n_iter, False)
-            summed = self.rows.sum(_expect, fit.table, fit.const, self.places, self.bit_places)
+            summed = self.rows.sum(sum_posteriors, fit.table, fit.const, self.places, self.bit_places)
             fit = fit._replace(bits=int(summed[-1, 0]) * 2.0**-self.bit_places)
             if best is not None and fit.bits - best.bits <= self.tol * n_objects:
                 return max(fit, best, key=lambda fit: fit.bits)._replace(n_iter=n_iter, converged=True)
@@ -203,11 +202,10 @@ def _row_slices(rows: Rows, k: int) -> list[slice]:
 
 
 def _compute_posteriors(rows: Rows, table: np.ndarray, const: np.ndarray, places: int) -> tuple[Any, Any]:
-    sums = row_lookups(rows.codes, rows.offsets, table, device=rows.device)
-    return posteriors(sums, const, 2.0**places, device=rows.device)
+    return posteriors(rows.row_lookups(table), const, 2.0**places, device=rows.device)
 
 
-def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
+def sum_posteriors(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
     """Return the sums of posteriors over each cluster (N_c, K) and over all objects (K,), and log2 L, in units."""
     total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
     for piece in _row_slices(rows, len(const)):
@@ -215,8 +213,7 @@ def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_p
         counts = rows.xp.asarray(part.counts)
         shares, bits = _compute_posteriors(part, table, const, places)
         shares *= counts[:, None]
-        sums, _ = label_correspondences(part.codes, rows.offsets, shares, device=rows.device)
-        total[:-2] += devices.to_host(sums)
+        total[:-2] += devices.to_host(sums_of_labels(part, shares))
         total[-2] += devices.to_host(shares.sum(axis=0))
         total[-1, 0] += int(np.rint(bits * 2.0**bit_places).astype(np.int64) @ counts)
     return total

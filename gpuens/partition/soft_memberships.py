@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.answers import AnswerRows
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.runtime import device as devices
@@ -30,6 +31,13 @@ def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, piece: slice, devi
         soft_memberships(ensemble.soft_on(device)[piece], soft, sums, device=device)
     sums /= ensemble.n_clusterings
     return sums
+
+
+def sums_of_labels(rows: Rows, values: Any) -> Any:
+    """Return the sums (N_c, k) of ``values`` (G, k), int64, over the rows of each cluster, on the rows' device."""
+    if isinstance(rows, AnswerRows):
+        return rows.cluster_sums(values)
+    return label_correspondences(rows.codes, rows.offsets, values, device=rows.device)[0]
 
 
 def some_rows(codes: Any, piece: slice) -> Any:

@@ -9,6 +9,7 @@ objects, except maps.
 from gpuens.plotting.alignments import label_strips, membership_bars
 from gpuens.plotting.cells import embedding
 from gpuens.plotting.choice import consensus_matrices, consensus_matrix
+from gpuens.plotting.comparison import comparison
 from gpuens.plotting.correspondences import correspondence
 from gpuens.plotting.evidence import (
     between_clusters,
@@ -32,6 +33,7 @@ __all__ = [
     "clusterings",
     "clustree",
     "coassociation_heatmap",
+    "comparison",
     "consensus_matrices",
     "consensus_matrix",
     "correspondence",

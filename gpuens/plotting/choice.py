@@ -51,7 +51,7 @@ def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = N
     """
     k = _resolve_k(choice, k)
     ax = axes(ax, (6.4, 5.4), square=True)
-    image = _draw_matrix(ax, choice, k)
+    image = _draw_named_matrix(ax, choice, k)
     count = count_drawn(len(choice.consensus[k].objects), len(choice.labels[k]), "objects")
     label_axes(ax, "cluster of the consensus")
     entitle(ax, f"Consensus of {count} in {k} clusters")
@@ -90,8 +90,7 @@ def consensus_matrices(choice: Any) -> np.ndarray:
     for empty in panels[len(numbers) :]:
         empty.remove()
     for k, panel in zip(numbers, panels, strict=False):
-        image = _draw_matrix(panel, choice, k)
-        panel.set(xticks=[], yticks=[])
+        image = draw_matrix(choice, k, ax=panel)
         panel.set_title(f"{k} clusters" + ", suggested" * (k == choice.suggested), fontsize=11)
     color_bar(image, panels[: len(numbers)].tolist(), SHARE)
     return panels[: len(numbers)]
@@ -120,7 +119,14 @@ def _resolve_k(choice: Any, k: int | None) -> int:
     return int(k)
 
 
-def _draw_matrix(ax: "Axes", choice: Any, k: int) -> Any:
+def draw_matrix(choice: Any, k: int, *, ax: "Axes") -> Any:
+    """Draw the consensus matrix of k clusters without any names and numbers; return the image."""
+    image = _draw_named_matrix(ax, choice, k)
+    ax.set(xticks=[], yticks=[])
+    return image
+
+
+def _draw_named_matrix(ax: "Axes", choice: Any, k: int) -> Any:
     consensus = choice.consensus[k]
     names, clusters = np.unique(choice.labels[k][consensus.objects], return_inverse=True)
     return draw_in_blocks(ax, consensus.matrix(), names, clusters)

@@ -136,7 +136,7 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    comparison : gpuens.workflows.compare.Comparison
+    comparison : gpuens.workflows.comparison.Comparison
     ax : matplotlib Axes, optional
 
     Returns

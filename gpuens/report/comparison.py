@@ -4,49 +4,84 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting
-from gpuens.report.front import bars
+from gpuens.plotting.comparison import draw_panels, size_of_panels
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
+from gpuens.workflows.comparison import MB, SCORES_OF_TRUTH, Row
 
-NO_DIFFERENCE = 0.0005  # a difference in ANMI up to this value counts as no difference
-MOST_BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
-PICTURES = {
-    "anmi": "Agreement with the base clusterings (ANMI)",
-    "item_consensus": "Mean item consensus of the objects",
-    "seconds": "Seconds that each took",
+HEADS = {
+    "method": "method",
+    "anmi": "ANMI",
+    "ecs": "ECS",
+    "item_consensus": "item consensus",
+    "silhouette": "silhouette",
+    "p": "p",
+    "nmi": "NMI",
+    "nmi_max": "NMI, by the larger entropy",
+    "ari": "ARI",
+    "accuracy": "accuracy",
+    "n_clusters": "clusters",
+    "smallest": "smallest",
+    "largest": "largest",
+    "seconds": "seconds",
+    "memory": "MB of memory",
 }
 
 
 def render_comparison(comparison: Any, title: str) -> bytes:
-    """Return an HTML page, in one file, with the table and the pictures of a `gpuens.workflows.compare.Comparison`."""
-    cells = comparison.table.round(4).reset_index()
-    table = Table("methods", cells.columns.tolist(), cells.astype(object).to_numpy().tolist())
+    """Return an HTML page, in one file, with the table and the pictures of a result of `gpuens.compare`."""
+    rows = comparison.rows
+    by_truth = [name for name in SCORES_OF_TRUTH if name in rows[0]]
+    tables = [_table("methods", rows, [name for name in HEADS if name in {*rows[0]} - {*by_truth}])]
+    if by_truth:
+        tables.append(_table("agreement with the truth", rows, ["method", *by_truth]))
     answers = Picture(
-        "Agreement of the answers with each other (NMI)",
-        partial(plotting.answers, comparison),
-        side_of(len(comparison.rows)),
+        "Agreement of the answers with each other (NMI)", partial(plotting.answers, comparison), side_of(len(rows))
     )
-    sections = [Section("The methods", [table], [answers])]
+    sections = [Section("The methods", tables, note=_note(comparison)), Section("Which agree?", pictures=[answers])]
     if comparison.left_out:
         left_out = Table("left out", ("method", "why"), list(comparison.left_out.items()))
         sections.append(Section("Left out", [left_out]))
-    pictures = [Picture(says, partial(bars, *_numbers(comparison, name))) for name, says in PICTURES.items()]
-    return render(title, Answer(_answer(comparison), (), pictures), sections)
+    paragraphs = [" ".join(sentences) for sentences in (comparison.answer, comparison.answer_by_truth) if sentences]
+    return render(title, Answer(paragraphs, (), _pictures(comparison)), sections)
 
 
-def _answer(comparison: Any) -> list[str]:
-    first, *followers = comparison.rows
-    sentence = f"{comparison.best} agrees best with the base clusterings: it has an ANMI of {first['anmi']:.3f}"
-    alike = [row["method"] for row in followers if first["anmi"] - row["anmi"] < NO_DIFFERENCE]
-    if alike:
-        return [f"{sentence}. As good as that: {', '.join(alike)}."]
+def _pictures(comparison: Any) -> list[Picture]:
+    """Return two pictures of two scores each, so that a phone can show them; their rows are the methods."""
+    if "ari" in comparison.rows[0]:
+        captions = {
+            "Agreement with the base clusterings, and with the truth": ["anmi", "ari"],
+            "Item consensus of the objects, and time": ["item_consensus", "seconds"],
+        }
+    else:
+        captions = {
+            "Agreement with the base clusterings, and item consensus": ["anmi", "item_consensus"],
+            "Time": ["seconds"],
+        }
+    n = len(comparison.rows)
     return [
-        f"{sentence}, and the next {followers[0]['method']} {followers[0]['anmi']:.3f}."
-        if followers
-        else f"{sentence}."
+        Picture(says, partial(draw_panels, comparison, scores), size_of_panels(n, len(scores)))
+        for says, scores in captions.items()
     ]
 
 
-def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:
-    """Return the names of the methods to draw, and for each method the number to draw; a missing number becomes 0."""
-    rows = comparison.rows[:MOST_BARS]
-    return [row["method"] for row in rows], [row[name] or 0.0 for row in rows]
+def _note(comparison: Any) -> str:
+    if not comparison.varied:
+        return ""
+    return (
+        f"The numbers are means with one standard deviation (±) over {comparison.varied}; a method without it gives "
+        "the same result each time. p is that of a paired t-test against the first method, by Holm for all."
+    )
+
+
+def _table(title: str, rows: list[Row], names: list[str]) -> Table:
+    """Return a table of all methods, with a column "±" behind each score if methods were repeated."""
+    columns = {}
+    for name in names:
+        columns[HEADS[name], name] = [row[name] for row in rows]
+        if f"{name}_std" in rows[0]:
+            columns["±", name] = [row[f"{name}_std"] for row in rows]
+    if "memory" in names:
+        megabytes = [None if row["memory"] is None else round(row["memory"] / MB) for row in rows]
+        columns[HEADS["memory"], "memory"] = megabytes
+    lines = list(zip(*columns.values(), strict=True))
+    return Table(title, [head for head, _ in columns], lines, n_shown=len(rows))

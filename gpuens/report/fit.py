@@ -147,15 +147,25 @@ def _count_clusters(estimator: Any, counts: np.ndarray) -> str:
 
 
 def _votes(facts: dict[str, Any]) -> str:
-    """Return a text about the votes over shared names: ties, objects that nobody named, and the numbers in pictures."""
-    if "n_ties" not in facts:
+    """Return a text about shared names: ties, objects that nobody named, and the numbers in pictures."""
+    if "n_unanswered" not in facts:
         return ""
-    ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
+    silent = counted(facts["n_unanswered"], "object")
     numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:MOST_CATEGORIES])]
     ellipsis = ", …" * (len(facts["cluster_names"]) > MOST_CATEGORIES)
+    text = f"The clusters are names that the clusterings share: {', '.join(numbers)}{ellipsis}."
+    if "skills" in facts:
+        skills = facts["skills"]
+        best, worst = max(skills, key=skills.__getitem__), min(skills, key=skills.__getitem__)
+        return (
+            f"{text} Each annotator counts by skill, the probability of a right answer, from {skills[best]:.2f} "
+            f"({best}) to {skills[worst]:.2f} ({worst}); {silent} got no answer. Certainty is the probability of the "
+            "name, and the margin its lead."
+        )
+    ties = counted(facts["n_ties"], "object")
     return (
-        f"The clusters are names that the clusterings share: {', '.join(numbers)}{ellipsis}. The votes for {ties} are "
-        f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
+        f"{text} The votes for {ties} are tied, and {silent} got no vote. Certainty is the share of the votes for the "
+        "name, and the margin its lead."
     )
 
 

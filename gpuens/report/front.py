@@ -63,11 +63,6 @@ def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     return _bars(_name_clusters(order, n_others), values, texts, color_clusters(order)[: len(values)], ax, "cluster")
 
 
-def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
-    """Draw a bar for each name; the bars start at zero and show the numbers ``values``."""
-    return _bars(names, values, [f"{value:.3g}" for value in values], SHADE, ax)
-
-
 def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw the 5, 25, 50, 75 and 95 % quantiles of the certainty of each cluster's objects."""
     order, n_others = _select_rows(evidence.clusters.sizes)

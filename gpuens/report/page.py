@@ -36,11 +36,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: its message, a function that draws the picture into the Axes ``ax``, and the size in inches."""
+    """A picture: its message, a function that draws it into the Axes ``ax``, and its size in inches.
+
+    Without a size, it has that of its place: `FRONT` or `DETAIL`.
+    """
 
     says: str
     draw: Callable[..., Any]
-    size: tuple[float, float] = DETAIL
+    size: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """The beginning of a page: paragraphs in plain words, doubts, and pictures of size `FRONT`."""
+    """The beginning of a page: paragraphs in plain words, doubts, and pictures, by default of size `FRONT`."""
 
     paragraphs: Sequence[str]
     doubts: Sequence[str] = ()
@@ -73,13 +76,13 @@ def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
     n_pictures = len(answer.pictures) + sum(len(section.pictures) for section in sections)
     words, letters = Glossary(), dict[str, str]()
     with progress.bar(n_pictures, "pictures") as bar:
-        front = [_draw(picture, FRONT, letters, bar) for picture in answer.pictures]
+        front = [_draw(picture, picture.size or FRONT, letters, bar) for picture in answer.pictures]
         drawn_sections = [
             {
                 "title": section.title,
                 "note": section.note,
                 "tables": [_format_table(table) for table in section.tables],
-                "pictures": [_draw(picture, picture.size, letters, bar) for picture in section.pictures],
+                "pictures": [_draw(picture, picture.size or DETAIL, letters, bar) for picture in section.pictures],
             }
             for section in sections
         ]

@@ -1,14 +1,11 @@
 """A comparison of many methods on the same base clusterings: labels, agreement with the ensemble, time and memory."""
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuens import metrics
-from gpuens.contingency.labels import encode
-from gpuens.contingency.scores import nmi_of, score_pairs
 from gpuens.evidence.agreement import measure_agreement
 from gpuens.evidence.objects import measure_objects
 from gpuens.evidence.overlaps import Overlaps
@@ -20,87 +17,14 @@ from gpuens.methods import REGISTRY
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
 from gpuens.runtime import device as devices
+from gpuens.runtime.checks import counted
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.runtime.time_limit import OutOfTime, time_limit
 from gpuens.similarity.mapping import points_of
+from gpuens.workflows.comparison import SCORES, SCORES_OF_TRUTH, Comparison, Row, add_tests
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gpuens.methods.base import Method
-
-SCORES_OF_TRUTH = ("nmi", "nmi_max", "ari", "accuracy")
-SCORES = ("anmi", "ecs", "item_consensus", "silhouette", *SCORES_OF_TRUTH)
-
-
-@dataclass(repr=False)
-class Comparison:
-    """The result of `compare`.
-
-    Attributes
-    ----------
-    rows : list of dict
-        One for each method, the best first: "method", "anmi" and "ecs" (agreement with the base clusterings, see
-        `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
-        `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (additional
-        bytes of host memory, which are fewer if an earlier method has left memory; None if the system does not provide
-        the number), "warnings"; with a truth also "nmi", "nmi_max", "ari" and "accuracy". If methods were repeated, the
-        scores (all but the sizes of clusters) and the seconds are means, "memory" is the largest, and "anmi_std", …
-        are the standard deviations of the scores.
-    labels : dict of str to ndarray (n_objects,)
-        The labels found by each method; if it was repeated, those with the largest ANMI, whose sizes are in ``rows``.
-    left_out : dict of str to str
-        The methods that were not run, and the reasons.
-    """
-
-    rows: list[dict[str, Any]]
-    labels: dict[str, np.ndarray]
-    left_out: dict[str, str]
-
-    @property
-    def best(self) -> str:
-        """The method whose labels have the largest ANMI (Strehl and Ghosh's supra-consensus)."""
-        return str(self.rows[0]["method"])
-
-    @property
-    def margin(self) -> float:
-        """The ANMI of the best method minus that of the second-best method; NaN if only one method was run."""
-        return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
-
-    @property
-    def table(self) -> "pd.DataFrame":
-        """The list `rows` as a DataFrame indexed by method, without the warnings."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows).set_index("method").drop(columns="warnings")
-
-    @property
-    def agreement(self) -> "pd.DataFrame":
-        """The NMI between the labels of each pair of methods: a square DataFrame, in the order of `rows`."""
-        import pandas as pd
-
-        names = [row["method"] for row in self.rows]
-        answers = encode([self.labels[name] for name in names], names)
-        return pd.DataFrame(score_pairs(answers, nmi_of).matrix(), names, names)
-
-    def __repr__(self) -> str:
-        first = self.rows[0]
-        margin = f", by {self.margin:.4f}" if len(self.rows) > 1 else ""
-        return checks.summary(
-            self,
-            f"{self.best} agrees best with the clusterings{margin}",
-            agreement=", ".join(f"{row['method']} {row['anmi']:.3f}" for row in self.rows[:8]),
-            sizes=f"{first['n_clusters']:,} clusters, of {first['smallest']:,} to {first['largest']:,} objects",
-            left_out=", ".join(self.left_out),
-            see="table, labels, agreement",
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict of JSON values with everything except the labels."""
-        between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
-        margin = None if np.isnan(self.margin) else self.margin
-        choice = {"best": self.best, "margin": margin}
-        return {**choice, "methods": self.rows, "left_out": self.left_out, "agreement": between}
 
 
 @takes_rng
@@ -113,6 +37,7 @@ def compare(
     features: Any = None,
     max_seconds: float | None = 60.0,
     repeat: int = 1,
+    share: float = 1.0,
     random_state: Any = 0,
     rng: Any = NOT_GIVEN,
     device: str = "auto",
@@ -137,7 +62,12 @@ def compare(
         library is ended when it returns. None: no limit.
     repeat : int
         Runs of each method, with the seeds random_state, random_state + 1, …; the scores are means with standard
-        deviations (of the sample, ddof=1). A method without randomness runs once, and its deviations are 0.
+        deviations (of the sample, ddof=1), and a paired t-test compares the best method with each other
+        (`gpuens.workflows.comparison`). Seeds vary methods with randomness alone; the others run once.
+    share : float
+        The share of the base clusterings in each run. Below 1, each run draws so many of them, the same for all
+        methods, and the scores are those with the drawn ones: means, deviations and tests then say what other base
+        clusterings would change, also for methods without randomness. It needs ``repeat``.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     rng : optional
@@ -161,6 +91,7 @@ def compare(
     if max_seconds is not None:
         checks.check_real(max_seconds, "max_seconds", above=0.0)
     checks.check_integer(repeat, "repeat", minimum=1)
+    draws = _draws(ensemble, share, repeat, random_state)
     truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
     classes = None if truth is None else _encode_truth(truth, ensemble.n_objects)
     names = select_methods(methods)
@@ -168,32 +99,37 @@ def compare(
         features = _check_features(features, names, ensemble.n_objects)
     objects = Rows(ensemble, device=devices.resolve(device, ensemble.device_kind))
     checks.check_n_clusters(n_clusters, core_groups(objects).rows.n_rows)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    runs: dict[str, list[Row]] = {}
     answers: dict[str, np.ndarray] = {}
     left_out: dict[str, str] = {}
     with progress.bar(len(names), "methods") as bar:
         for name in names:
-            runs = []
+            results = []
             try:
-                for seed in _seeds(name, random_state, repeat):
+                for seed, draw in zip(_seeds(name, random_state, repeat, share), draws, strict=False):
                     estimator = default_estimator(name, n_clusters, seed, device)
                     if estimator.parts().needs_features and features is None:
                         raise ValueError("needs features of the objects.")
+                    run_rows = Rows(ensemble.without(draw), device=objects.device) if draw else objects
                     with time_limit(max_seconds):
-                        answer, cost = _timed_fit(estimator, ensemble, features)
+                        answer, cost = _timed_fit(estimator, run_rows.ensemble, features)
                     answer = devices.to_host(answer)
-                    runs.append((answer, {"method": name, **_scores(objects, answer, classes), **cost}))
+                    results.append((answer, {"method": name, **_scores(run_rows, answer, classes), **cost}))
             except (*failures.OF_ONE_METHOD, OutOfTime) as error:
                 left_out[name] = failures.describe(error)
             else:
-                answers[name], row = max(runs, key=lambda run: run[1]["anmi"])
-                rows.append(row if repeat == 1 else row | _summary([row for _, row in runs]))
+                answers[name], row = max(results, key=lambda result: result[1]["anmi"])
+                runs[name] = [row for _, row in results]
+                rows.append(row if repeat == 1 else row | _summary(runs[name]))
             bar.update(1)
     if not rows:
         name, why = next(iter(left_out.items()))
         raise ValueError(f"methods: no method is left to compare, because {name} is left out: {why.rstrip('.')}.")
     rows.sort(key=lambda row: -row["anmi"])
-    return Comparison(rows, answers, left_out)
+    if repeat > 1:
+        add_tests(rows, runs, share)
+    return Comparison(rows, answers, left_out, runs, _scores_of_truth(ensemble, classes, objects.device), repeat, share)
 
 
 def select_methods(methods: Any) -> list[str]:
@@ -220,26 +156,50 @@ def default_estimator(name: str, n_clusters: int | None, random_state: Any, devi
     return kind(n_clusters, **{name: value for name, value in parameters.items() if name in names})
 
 
-def _seeds(name: str, random_state: Any, repeat: int) -> list[Any]:
-    """Return one ``random_state`` for each run of a method; a method without randomness has one run."""
+def _draws(ensemble: Ensemble, share: float, repeat: int, random_state: Any) -> list[list[Any]]:
+    """Return the names of the clusterings that each run leaves out, drawn at random; none if ``share`` is 1."""
+    if checks.check_real(share, "share", above=0.0, at_most=1.0) == 1.0:
+        return [[]] * repeat
+    n = ensemble.n_clusterings
+    n_left_out = n - round(share * n)
+    if repeat == 1:
+        raise ValueError(f"share={share:g} draws base clusterings for each run; give repeat, such as repeat=10.")
+    if not 0 < n_left_out < n - 1:
+        raise ValueError(
+            f"share={share:g} of {counted(n, 'clustering')} are {n - n_left_out}; a draw needs at least 2, and fewer "
+            "than all."
+        )
+    rng = checks.make_generator(random_state)
+    draws = [[ensemble.names[m] for m in rng.permutation(n)[:n_left_out]] for _ in range(repeat)]
+    for draw in draws if ensemble.has_missing else ():
+        try:
+            ensemble.without(draw)
+        except ValueError as error:
+            raise ValueError(f"share={share:g}: a draw has no label for some object; take a larger share.") from error
+    return draws
+
+
+def _seeds(name: str, random_state: Any, repeat: int, share: float) -> list[Any]:
+    """Return one ``random_state`` for each run of a method; a method that nothing varies has one run."""
     if "random_state" not in REGISTRY.load(name)._get_param_names():
-        return [random_state]
+        return [random_state] * (1 if share == 1 else repeat)
     if isinstance(random_state, (int, np.integer)):
         return [int(random_state) + run for run in range(repeat)]
     return [random_state] * repeat  # a generator continues from run to run, and None differs each time
 
 
-def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(runs: list[Row]) -> Row:
     """Return the means and standard deviations of the scores of a method's runs, its mean seconds and most memory."""
     means: dict[str, float | None] = {}
     deviations: dict[str, float | None] = {}
     for name in (score for score in SCORES if score in runs[0]):
         values = [row[name] for row in runs if row[name] is not None]
         means[name] = float(np.mean(values)) if values else None
-        deviations[f"{name}_std"] = (float(np.std(values, ddof=1)) if len(values) > 1 else 0.0) if values else None
+        deviations[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
     memory = [row["memory"] for row in runs if row["memory"] is not None]
     return {
         **means,
+        "n_runs": len(runs),
         **deviations,
         "seconds": round(float(np.mean([row["seconds"] for row in runs])), 4),
         "memory": max(memory, default=None),
@@ -258,6 +218,15 @@ def _check_features(features: Any, names: list[str], n_objects: int) -> Any:
     if not any(REGISTRY.load(name)().parts().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
     return points_of(features, n_objects, "cpu")
+
+
+def _scores_of_truth(ensemble: Ensemble, classes: np.ndarray | None, device: str) -> Row | None:
+    """Return the scores of the known classes in place of a method's labels, by the objects whose class is known."""
+    if classes is None:
+        return None
+    labelled = classes >= 0
+    objects = Rows(ensemble if labelled.all() else ensemble.take(labelled), device=device)
+    return _scores(objects, np.unique(classes[labelled], return_inverse=True)[1], None)
 
 
 def _timed_fit(estimator: Any, ensemble: Ensemble, features: Any) -> tuple[Any, dict[str, Any]]:

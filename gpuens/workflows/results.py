@@ -129,12 +129,19 @@ def potts_of(estimator: Any) -> dict[str, float]:
 
 
 def vote_facts(estimator: Any) -> dict[str, Any]:
-    """Return the facts about votes over shared names for the record of a run."""
+    """Return the facts about a consensus of shared names for the record of a run."""
     agreement = estimator.agreement_
-    shares = zip(map(str, agreement.annotators), agreement.overall.tolist(), strict=True)
+    names = list(map(str, agreement.annotators))
+    shares = zip(names, agreement.overall.tolist(), strict=True)
+    skills = getattr(estimator, "skills_", None)
+    judged = (
+        {"n_ties": estimator.n_ties_}
+        if skills is None
+        else {"skills": dict(zip(names, skills["skill"].tolist(), strict=True))}
+    )
     return {
         "cluster_names": estimator.cluster_names_.tolist(),
-        "n_ties": estimator.n_ties_,
+        **judged,
         "n_unanswered": estimator.n_unanswered_,
         "agreement_with_consensus": {name: None if share != share else share for name, share in shares},
     }

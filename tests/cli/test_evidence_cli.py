@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import LABELS, READ, TRUTH, K, call, folder  # noqa: F401
+from commands import LABELS, READ, TRUTH, K, call, done, folder  # noqa: F401
 
 import gpuens
 from gpuens import datasets, generate, io, metrics
@@ -17,12 +17,11 @@ from gpuens.methods import EM, LWGP
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv.gz", "parquet", "npz"])
-def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
+def test_run_writes_evidence_beside_the_labels(folder, done, suffix):
     labels = pd.read_csv("labels.csv")
     labels.iloc[3] = -1
     labels.to_csv("labels.csv", index=False)
-    code, out, err = call(f"run labels.csv -k {K} --evidence --drop-unlabelled -o out.{suffix}")
-    assert (code, err) == (0, [])
+    out = done(f"run labels.csv -k {K} --evidence --drop-unlabelled -o out.{suffix}")
     kept = np.arange(len(labels)) != 3
     est = LWGP(K).fit(labels.to_numpy()[kept])
     np.testing.assert_array_equal(READ[suffix](f"out.{suffix}")[kept], est.labels_)
@@ -39,13 +38,12 @@ def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
-def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, call, suffix):
+def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, done, suffix):
     labels = pd.read_csv("labels.csv")
     labels.iloc[-4:-1] = 90 + np.arange(3)[:, None]
     labels.iloc[3] = -1
     labels.to_csv("labels.csv", index=False)
-    code, _, err = call(f"run labels.csv --method eac -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
-    assert (code, err) == (0, [])
+    done(f"run labels.csv --method eac -k {K} --min-size 4 --evidence --drop-unlabelled -o out.{suffix}")
     found = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}[suffix](f"out.{suffix}")["rest"]
     assert found.dtype == bool
     assert np.flatnonzero(np.asarray(found)).tolist() == [len(labels) - 4, len(labels) - 3, len(labels) - 2]
@@ -70,15 +68,14 @@ def test_run_writes_memberships_beside_the_labels(folder, call, suffix):
     np.testing.assert_allclose(np.delete(membership, 3, axis=0), est.membership_)
 
 
-def test_evidence_of_a_consensus_in_a_file(folder, call):
+def test_evidence_of_a_consensus_in_a_file(folder, call, done):
     assert call(f"run labels.csv -k {K} --evidence -o out.csv")[0] == 0
     assert call("evidence labels.csv out.csv") == call("evidence labels.csv out.csv --columns-consensus label")
     code, _, err = call("evidence labels.csv out.csv --columns-consensus label,margin")
     assert code == 3
     assert "has 2 columns where one is needed; choose one by --columns-consensus." in err[0]
     command = "evidence labels.csv out.csv --columns-consensus label"
-    code, out, err = call(f"{command} -o each.csv")
-    assert (code, err) == (0, [])
+    out = done(f"{command} -o each.csv")
     assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item certainty silhouette nearest"
     assert (len([line for line in out if re.match(r"\d ", line)]), out[-1]) == (K, "written: each.csv")
     each, est = pd.read_csv("each.csv"), LWGP(K).fit(LABELS)
@@ -104,9 +101,8 @@ def test_evidence_of_a_consensus_of_names(folder, call):
 # --- choose -----------------------------------------------------------------------------------------------------------
 
 
-def test_choose_suggests_a_number_of_clusters(folder, call):
-    code, out, err = call("choose labels.csv --ks 2:6")
-    assert (code, err) == (0, [])
+def test_choose_suggests_a_number_of_clusters(folder, call, done):
+    out = done("choose labels.csv --ks 2:6")
     assert [line.split()[0] for line in out[:6]] == ["k", "2", "3", "4", "5", "6"]
     found = gpuens.choose_k(LABELS, ks=range(2, 7))
     assert out[6] == f"suggested: {found.suggested} clusters ({found.reasons[found.suggested]})"
@@ -132,9 +128,8 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
         ("--init random --n-init 2 --max-iter 5", {"init": "random", "n_init": 2, "max_iter": 5}),
     ],
 )
-def test_generate_is_kmeans_ensemble(folder, call, options, parameters):
-    code, out, err = call(f"generate features.npy -o labels.npy {options}")
-    assert (code, err) == (0, [])
+def test_generate_is_kmeans_ensemble(folder, done, options, parameters):
+    out = done(f"generate features.npy -o labels.npy {options}")
     expected = generate.kmeans_ensemble(np.load("features.npy"), **parameters)
     np.testing.assert_array_equal(np.load("labels.npy"), expected.to_array())
     record = json.loads(Path("labels.npy.json").read_text())
@@ -167,11 +162,10 @@ def test_generate_then_run_then_score(folder, call):
 # --- score ------------------------------------------------------------------------------------------------------------
 
 
-def test_score_of_two_labelings(folder, call):
+def test_score_of_two_labelings(folder, call, done):
     pd.DataFrame({"other": TRUTH, "a": TRUTH // 2 + (np.arange(len(TRUTH)) % 3 == 0)}).to_csv("a.csv", index=False)
     expected = metrics.scores(pd.read_csv("a.csv")["a"], TRUTH)
-    code, out, err = call("score a.csv truth.csv --columns-a a")
-    assert (code, err) == (0, [])
+    out = done("score a.csv truth.csv --columns-a a")
     assert out[0].split() == ["nmi", "nmi_max", "ari", "accuracy"]
     assert out[1].split() == [f"{value:.4f}" for value in expected.values()]
     assert len(out) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import GIVEN, K, call, files, folder  # noqa: F401
+from commands import GIVEN, K, call, done, files, folder  # noqa: F401
 from conftest import NOT_HERE, raising
 
 import gpuens
@@ -22,10 +22,9 @@ from gpuens.runtime import device, installing, kernels, native, record
 # --- info -------------------------------------------------------------------------------------------------------------
 
 
-def test_info_is_one_screen_with_what_to_type_for_what_is_missing(folder, call, monkeypatch):
+def test_info_is_one_screen_with_what_to_type_for_what_is_missing(folder, done, monkeypatch):
     monkeypatch.setattr(record, "_version", lambda package: None if package in ("zarr", "igraph") else "1.2")
-    code, out, err = call("info")
-    assert (code, err) == (0, [])
+    out = done("info")
     assert len(out) < 40
     text = "\n".join(out)
     assert out[0].startswith(f"gpuens {gpuens.__version__}, Python {platform.python_version()}, ")
@@ -70,9 +69,8 @@ def test_info_says_why_no_gpu_is_visible(folder, call, monkeypatch):
     assert call(f"run labels.csv -k {K} --device cuda")[2] == [expected]
 
 
-def test_check_finds_planted_clusters_on_every_device(folder, call, fake_cupy):
-    code, out, err = call("info --check")
-    assert (code, err) == (0, [])
+def test_check_finds_planted_clusters_on_every_device(folder, call, done, fake_cupy):
+    out = done("info --check")
     pattern = r"(.*): found the 5 planted clusters of 1,000 objects in \d+\.\d\d s"
     assert [re.fullmatch(pattern, line)[1] for line in out] == ["cpu", "cuda:0"]
     facts = json.loads("".join(call("info --check --device emulated --json")[1]))
@@ -207,9 +205,8 @@ def rows_of(out):
     return found
 
 
-def test_demo_scores_four_consensuses_and_draws_one(folder, call):
-    code, out, err = call("demo --data wine --output-dir pictures --seed 3")
-    assert (code, err) == (0, [])
+def test_demo_scores_four_consensuses_and_draws_one(folder, done):
+    out = done("demo --data wine --output-dir pictures --seed 3")
     assert out[0] == "wine: 178 objects, 13 features, 3 classes (scikit-learn)"
     data = datasets.load("wine")
     ens = generate.kmeans_ensemble(data.X, 20, (2, "sqrt"), random_state=3)
@@ -237,11 +234,10 @@ def test_demo_scores_four_consensuses_and_draws_one(folder, call):
     assert pixels.std() > 0.05
 
 
-def test_demo_without_matplotlib_has_its_table_all_the_same(folder, call, monkeypatch):
+def test_demo_without_matplotlib_has_its_table_all_the_same(folder, done, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"] + ["matplotlib.figure"]:
         monkeypatch.setitem(sys.modules, name, None)
-    code, out, err = call("demo --data iris")
-    assert (code, err) == (0, [])
+    out = done("demo --data iris")
     assert {"EAC", "LWEA", "LWGP", "HBGF"} < rows_of(out).keys()
     assert out[-1] == f"pictures need matplotlib, which is not installed: {installing.command('plot')}."
     assert files(folder) == GIVEN

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import call  # noqa: F401
+from commands import call, done  # noqa: F401
 from scipy.sparse import csr_array, save_npz
 
 import gpuens as ge
@@ -94,9 +94,8 @@ OF_SLIDES = ge.Graph.neighbors(PLACES, 4, groups=SLIDES)
         ("labels.csv --coordinates cells.h5ad --groups-column slide --nearest 4", OF_SLIDES),
     ],
 )
-def test_domains_are_those_of_the_graph_that_the_options_name(folder, call, line, graph):
-    code, out, err = call(f"run {line} -k {K} -o out.npy")
-    assert (code, err) == (0, [])
+def test_domains_are_those_of_the_graph_that_the_options_name(folder, done, line, graph):
+    out = done(f"run {line} -k {K} -o out.npy")
     est = ge.Spatial(K).fit(LABELS, graph=graph)
     np.testing.assert_array_equal(np.load("out.npy"), est.labels_)
     n = graph.n_components

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import FORMATS, GIVEN, call, files, folder  # noqa: F401
+from commands import FORMATS, GIVEN, call, done, files, folder  # noqa: F401
 from conftest import raising
 
 from gpuens.runtime import failures, installing
@@ -217,15 +217,14 @@ def test_an_output_without_a_name_is_refused(folder, call):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
 @pytest.mark.usefixtures("unpainted")
-def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
+def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, done):
     name = os.fsdecode(b"\xff\xfe")
     os.rename("labels.csv", f"{name}.csv")
     for line in (
         f"run {name}.csv -k 3 -o {name}.npy --report {name}.html",
         f"generate features.npy -k 3 -o {name}.npy",
     ):
-        code, _, err = call(line)
-        assert (code, err) == (0, [])
+        done(line)
         assert json.loads(Path(f"{name}.npy.json").read_text())["output"] == f"{name}.npy"
 
 

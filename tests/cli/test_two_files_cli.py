@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import LABELS, TRUTH, K, call, folder  # noqa: F401
+from commands import LABELS, TRUTH, K, call, done, folder  # noqa: F401
 
 from gpuens.methods import LWGP
 from gpuens.runtime import failures
@@ -58,7 +58,7 @@ def test_a_table_that_a_run_wrote_is_read_by_its_labels(named, call):
     assert call(f"score found.csv classes_mixed.csv {ids}") == call(f"score out.csv classes_mixed.csv {ids}")
 
 
-def test_objects_that_both_files_name_go_together_by_their_names(named, call):
+def test_objects_that_both_files_name_go_together_by_their_names(named, call, done):
     ids = "--id-column cell"
     expected = call(f"score out.csv classes.csv {ids}")
     assert expected[0] == 0
@@ -75,8 +75,7 @@ def test_objects_that_both_files_name_go_together_by_their_names(named, call):
     for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc,eac --truth {{}} --json"):
         texts = []
         for name in ("out.csv", "out_mixed.csv"):
-            code, out, err = call(f"{command.format(name)} {excluding}")
-            assert (code, err) == (0, [])
+            out = done(f"{command.format(name)} {excluding}")
             texts.append([line for line in out if '"seconds"' not in line and '"memory"' not in line])
         assert "\n".join(texts[0]).replace("out.csv", "out_mixed.csv") == "\n".join(texts[1])
 
@@ -158,15 +157,14 @@ def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
         "generate features.{} -k 3:5 --n-clusterings 4 -o base.npy",
     ],
 )
-def test_a_zarr_array_is_read_as_an_npy_file_is(folder, call, line):
+def test_a_zarr_array_is_read_as_an_npy_file_is(folder, done, line):
     zarr = pytest.importorskip("zarr")
     for name, array in {"labels": LABELS, "out": TRUTH, "features": np.load("features.npy")}.items():
         np.save(f"{name}.npy", array)
         zarr.save_array(f"{name}.zarr", array)
     printed = []
     for kind in ("npy", "zarr"):
-        code, out, err = call(line.replace("{}", kind))
-        assert (code, err) == (0, [])
+        out = done(line.replace("{}", kind))
         text = "\n".join(out).replace(".npy", ".zarr").partition("estimated time")[0]
         printed.append(re.sub(r'seconds: .*|"(seconds|memory)": [\d.]+', "", text))
     assert printed[0] == printed[1]

@@ -16,14 +16,11 @@ from gpuens.labels.odd_columns import equal_clusterings
 def repeated(n=28, m=60, *, missing=0.0, seed=0):
     """Return clusterings (n, m), of which most equal another one except for the names of the clusters."""
     rng = np.random.default_rng(seed)
-    some = rng.integers(0, 5, (n, 12))
-    some[rng.random(some.shape) < missing] = -1
-    some[:, 0] = np.arange(n) % 4
-    columns = []
-    for column in some[:, rng.integers(0, 12, m)].T:
-        names = rng.permutation(9)
-        columns.append(np.where(column < 0, -1, names[column]))
-    columns[-1] = some[:, 0]
+    few = rng.integers(0, 5, (n, 12))
+    few[rng.random(few.shape) < missing] = -1
+    few[:, 0] = np.arange(n) % 4
+    columns = [np.append(rng.permutation(9), -1)[column] for column in few[:, rng.integers(0, 12, m)].T]
+    columns[-1] = few[:, 0]
     return np.stack(columns, axis=1)
 
 
@@ -36,13 +33,12 @@ def ens(request):
 
 
 def test_distinct_clusterings_are_the_partitions(ens):
-    some = Distinct.among(labels_of(ens))
-    partition = lambda column: tuple((column[:, None] == column) & (column[:, None] != ens.missing_code)).__repr__()  # noqa: E731
-    known = [partition(column) for column in ens.codes.T]
-    assert len(some.times) == len(set(known))
+    distinct = Distinct.among(labels_of(ens))
+    same = [((column[:, None] == column) & (column[:, None] != ens.missing_code)).tobytes() for column in ens.codes.T]
+    assert len(distinct.times) == len(set(same))
     for a, b in itertools.combinations(range(ens.n_clusterings), 2):
-        assert (known[a] == known[b]) == (some.of[a] == some.of[b])
-    np.testing.assert_array_equal(np.bincount(some.of), some.times)
+        assert (same[a] == same[b]) == (distinct.of[a] == distinct.of[b])
+    np.testing.assert_array_equal(np.bincount(distinct.of), distinct.times)
 
 
 def test_few_objects_are_compared_as_many_are(ens, sizes):
@@ -89,18 +85,15 @@ def test_consistency_does_not_depend_on_the_order_of_clusterings_or_threads(monk
     np.testing.assert_array_equal(*found)
 
 
-def test_entropy_is_the_literal_one(ens):
-    labels = np.where(ens.codes == ens.missing_code, -1, ens.codes.astype(int))
-    np.testing.assert_allclose(contingency.entropy(ens), oracles.entropy(labels), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("weights", ["whole", "real"])
-def test_entropy_of_equal_clusters_is_equal_with_weights(ens, weights):
+@pytest.mark.parametrize("weights", [None, "whole", "real"])
+def test_entropy_of_equal_clusters_is_the_literal_one(ens, weights):
+    if weights is None:
+        np.testing.assert_allclose(contingency.entropy(ens), oracles.entropy(columns_of(ens)), rtol=1e-12, atol=1e-12)
     rng = np.random.default_rng(0)
-    w = rng.integers(1, 5, len(ens)) if weights == "whole" else rng.random(len(ens)) + 0.1
-    found = contingency.entropy(ens, w)
+    w = {None: None, "whole": rng.integers(1, 5, len(ens)), "real": rng.random(len(ens)) + 0.1}[weights]
     shared = contingency.intersections(ens, w, "dense")
-    np.testing.assert_allclose(found, contingency.entropies.entropy_of(shared, ens.offsets), rtol=0, atol=1e-12)
+    expected = contingency.entropies.entropy_of(shared, ens.offsets)
+    np.testing.assert_allclose(contingency.entropy(ens, w), expected, rtol=0, atol=1e-12)
 
 
 def test_agreement_beyond_chance_is_that_of_every_pair(ens):
@@ -126,31 +119,29 @@ def test_agreement_beyond_chance_is_that_of_every_pair(ens):
     np.testing.assert_allclose(found, np.array([together, expected, variance**0.5]) / pairs, rtol=1e-12)
 
 
+def columns_of(ens):
+    """Return the label matrix with -1 for missing labels."""
+    return np.where(ens.codes == ens.missing_code, -1, ens.codes.astype(int))
+
+
 def test_methods_and_descriptions_count_equal_clusterings_as_often_as_they_occur(ens):
-    nmi, columns = np.nan_to_num(contingency.agreement(ens)), _columns(ens)
+    nmi, columns = np.nan_to_num(contingency.agreement(ens)), columns_of(ens).T
     expected = [[contingency.nmi_of(contingency.table(a, b)) for a in columns] for b in columns]
     np.testing.assert_allclose(nmi, expected, rtol=0, atol=1e-12)
-    est = ge.BestOfK().fit(ens)
-    present = (ens.codes != ens.missing_code).sum(axis=0)
-    np.testing.assert_allclose(est.anmi_, nmi @ present / present.sum(), rtol=1e-12)
-    n = ens.n_clusterings
+    present = (columns >= 0).sum(axis=1)
+    np.testing.assert_allclose(ge.BestOfK().fit(ens).anmi_, nmi @ present / present.sum(), rtol=1e-12)
     described = [column["agreement"] for column in ge.describe(ens, forecasts=False).columns]
-    np.testing.assert_allclose(described, (nmi.sum(axis=1) - 1) / (n - 1), rtol=1e-12)
-
-
-def _columns(ens):
-    return [np.where(column == ens.missing_code, -1, column.astype(int)) for column in ens.codes.T]
+    np.testing.assert_allclose(described, (nmi.sum(axis=1) - 1) / (ens.n_clusterings - 1), rtol=1e-12)
 
 
 def test_few_rows_have_the_eigenvectors_of_many_clusters(sizes):
     """The small matrix of rows has the eigenvalues that Lanczos's iterations find in that of clusters."""
     rng = np.random.default_rng(0)
-    ens = ge.Ensemble(
-        list(np.where(rng.random((28, 600)) < 0.1, rng.integers(0, 5, (28, 600)), np.arange(28)[:, None] % 5).T)
-    )
-    found, labels = ge.evidence.spectrum(ens), ge.LWGP(5).fit(ens).labels_
+    labels = np.where(rng.random((28, 600)) < 0.1, rng.integers(0, 5, (28, 600)), np.arange(28)[:, None] % 5)
+    ens = ge.Ensemble(list(labels.T))
+    values, labels = ge.evidence.spectrum(ens).eigenvalues, ge.LWGP(5).fit(ens).labels_
     sizes("partition.transfer_cut", FEW_ROWS=0)
-    np.testing.assert_allclose(found.eigenvalues, ge.evidence.spectrum(ens).eigenvalues, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(values, ge.evidence.spectrum(ens).eigenvalues, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(labels, ge.LWGP(5).fit(ens).labels_)
 
 

@@ -185,11 +185,8 @@ def test_what_pairs_cannot_do_is_refused(monkeypatch):
     found = ge.evidence.pairs([[0, 0, 1, 1], [0, 1, 1, 1]])
     refused(lambda: found.pac(0.9, 0.1), ValueError, "upper must be from 0.9 to 1, but is 0.1.")
     one = ge.Ensemble([[0, 1], [0, 1]]).take([1])
-    refused(
-        lambda: ge.evidence.pairs(one),
-        ValueError,
-        "ens has 1 object, but evidence for pairs needs at least 2; give more objects.",
-    )
+    said = "ens has 1 object, but evidence for pairs needs at least 2; give more objects."
+    refused(lambda: ge.evidence.pairs(one), ValueError, said)
     labels, _ = labels_and_consensus(0, n=300, m=300)
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: ge.evidence.pairs(labels), MemoryError, "pass missing='zero'")

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,7 @@ LAYERS = [
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
-STRANGERS = [
-    ("similarity", "partition"),
-    ("partition", "similarity"),
-    ("reduction", "similarity"),
-    ("reduction", "partition"),
-]
+STRANGERS = [*permutations(("similarity", "partition")), ("reduction", "similarity"), ("reduction", "partition")]
 
 ONLY_IN = {
     "cupy": "runtime.gpu",
@@ -147,9 +143,8 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
 def test_a_check_serves_two_at_least():
     """Each check in checks.py has two callers or more: a helper for a single module belongs in that module."""
     texts = {module: path.read_text() for module, path in MODULES.items()}
-    texts["gpuens.runtime.checks"] = re.sub(
-        r"^def \w+", "", texts["gpuens.runtime.checks"], flags=re.M
-    )  # the pattern excludes definitions, so that only uses count
+    # only uses count, not definitions
+    texts["gpuens.runtime.checks"] = re.sub(r"^def \w+", "", texts["gpuens.runtime.checks"], flags=re.M)
     for name in (name for name, thing in vars(checks).items() if inspect.isfunction(thing) and name[0] != "_"):
         assert sum(bool(re.search(rf"\b{name}\b", text)) for text in texts.values()) > 1, name
 
@@ -188,28 +183,23 @@ def test_every_module_can_be_imported_under_another_name():
 
     The function `gpuens.methods` hides the modules of its package from this form of import.
     """
-    code = (
-        "import sys\n"
-        "for name in sys.stdin.read().split():\n"
-        "    space = {}\n"
-        "    exec(f'import {name} as found', space)\n"
-        "    found, module = space['found'], sys.modules[name]\n"
-        "    assert found in (module, getattr(module, name.split('.')[-1], None)), name\n"
-    )
-    names = "\n".join(
-        module for module in MODULES if not module.endswith("__main__") and not module.startswith("gpuens.methods.")
-    )
-    subprocess.run([sys.executable, "-c", code], input=names, text=True, check=True)
+    code = """
+import sys
+for name in sys.stdin.read().split():
+    space = {}
+    exec(f"import {name} as found", space)
+    found, module = space["found"], sys.modules[name]
+    assert found in (module, getattr(module, name.split(".")[-1], None)), name
+"""
+    names = [module for module in MODULES if not re.search(r"^gpuens\.methods\.|\.__main__$", module)]
+    subprocess.run([sys.executable, "-c", code], input="\n".join(names), text=True, check=True)
 
 
 # --- the public interface ---------------------------------------------------------------------------------------------
 
 
-FRAMES = (
-    "gpuens.methods.base",
-    "gpuens.methods.combination",
-    "gpuens.methods.spatial",
-)  # estimators that take any method
+# bases, and estimators that take any method
+FRAMES = [f"gpuens.methods.{name}" for name in ("base", "combination", "shared_names", "spatial")]
 
 
 def estimators():
@@ -313,12 +303,8 @@ def public_functions():
 
 def test_public_functions_name_what_they_return():
     found = public_functions()
-    assert {
-        "workflows.cluster.cluster",
-        "workflows.choice.Choice.table",
-        "labels.rows.Rows.sum",
-        "metrics.nmi",
-    } <= found.keys()
+    some = {"workflows.cluster.cluster", "workflows.choice.Choice.table", "labels.rows.Rows.sum", "metrics.nmi"}
+    assert some <= found.keys()
     unnamed = {name for name, one in found.items() if inspect.get_annotations(one).get("return") in (Any, "Any")}
     assert unnamed == ANY.keys()
 

@@ -1,6 +1,7 @@
 """Data sets by name, from a directory and from files. Without a network, a download raises a one-sentence error."""
 
 import urllib.error
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,6 @@ import pytest
 import scipy.sparse
 from conftest import refused
 
-import gpuens as ge
 from gpuens import datasets
 
 X = np.array([[0, 1], [2, 3], [4, 5]], dtype=np.int16)
@@ -22,11 +22,11 @@ def no_directory(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
+    for name in ("covtype", "iris"):
+        np.savez(tmp_path / f"{name}.npz", X=X, y=Y)
     np.savez(tmp_path / "toy.npz", X=X, y=Y, classes=np.array(["a", "b"]))
     np.savez(tmp_path / "scaled.npz", X=X, y=Y, scale=np.float32(0.5))
     np.savez(tmp_path / "plain.npz", X=X)
-    np.savez(tmp_path / "covtype.npz", X=X, y=Y)
-    np.savez(tmp_path / "iris.npz", X=X, y=Y)
     np.savez(tmp_path / "uneven.npz", X=X, y=Y[:2])
     sparse = scipy.sparse.csr_matrix(X)
     arrays = {"format": b"csr", "shape": sparse.shape, "data": sparse.data, "indices": sparse.indices}
@@ -34,6 +34,30 @@ def folder(tmp_path):
     (tmp_path / "damaged.npz").write_bytes((tmp_path / "toy.npz").read_bytes()[:200])
     (tmp_path / "README.md").write_text("not a data set")
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "values", "y"),
+    [
+        ("scaled", np.ndarray, X / 2, [1, 0, 1]),
+        ("plain", np.ndarray, X, None),
+        ("text", scipy.sparse.csr_array, X, [1, 0, 1]),
+        ("covtype", np.ndarray, X, [1, 0, 1]),
+    ],
+)
+def test_kinds_of_files(folder, name, kind, values, y):
+    data = datasets.load(name, data=folder)
+    assert scipy.sparse.issparse(data.X) == (kind is not np.ndarray)
+    np.testing.assert_array_equal(data.X if kind is np.ndarray else data.X.toarray(), values)
+    assert (data.y is None, data.n_classes) == ((True, None) if y is None else (False, 2))
+    assert y is None or data.y.tolist() == y
+
+
+def test_bundled_names_mean_the_same_everywhere(folder, monkeypatch):
+    assert datasets.load("iris", data=folder).X.shape == (150, 4)
+    assert datasets.names() == ["breast_cancer", "covtype", "digits", "iris", "wine"]
+    monkeypatch.chdir(folder)
+    assert datasets.load("toy.npz").n_classes == 2
 
 
 @pytest.mark.parametrize(
@@ -45,10 +69,6 @@ def test_bundled(name, shape, n_classes):
     assert (data.name, data.X.shape, data.n_classes, data.source) == (name, shape, n_classes, "scikit-learn")
     assert data.y.dtype == np.int64
     assert set(data.y) == set(range(n_classes))
-
-
-def test_the_public_name():
-    assert ge.datasets is datasets
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
@@ -69,31 +89,6 @@ def test_directory(folder, by, monkeypatch):
     )
 
 
-def test_scale(folder):
-    assert datasets.load("scaled", data=folder).X.tolist() == [[0, 0.5], [1, 1.5], [2, 2.5]]
-
-
-def test_without_classes(folder):
-    data = datasets.load("plain", data=folder)
-    assert data.y is None
-    assert data.n_classes is None
-
-
-def test_sparse(folder):
-    data = datasets.load("text", data=folder)
-    assert scipy.sparse.issparse(data.X)
-    assert data.X.toarray().tolist() == X.tolist()
-    assert data.y.tolist() == [1, 0, 1]
-
-
-def test_bundled_names_mean_the_same_everywhere(folder):
-    assert datasets.load("iris", data=folder).X.shape == (150, 4)
-
-
-def test_covtype_of_the_directory(folder):
-    assert datasets.load("covtype", data=folder).X.shape == (3, 2)
-
-
 def test_covtype_by_scikit_learn(folder, monkeypatch):
     (folder / "covtype.npz").unlink()
     monkeypatch.setattr("sklearn.datasets.fetch_covtype", lambda **options: (X.astype(float), np.array([5, 2, 5])))
@@ -110,31 +105,17 @@ def test_covtype_without_a_network(monkeypatch):
     refused(lambda: datasets.load("covtype"), ConnectionError, "'covtype'", "URLError", "GPUENS_DATA", "covtype.npz")
 
 
-def test_names_without_a_directory():
-    assert datasets.names() == ["breast_cancer", "covtype", "digits", "iris", "wine"]
-
-
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".csv.gz", ".tsv"])
-@pytest.mark.parametrize("kind", [str, lambda path: path])
+@pytest.mark.parametrize("kind", [str, Path])
 def test_paths(tmp_path, suffix, kind):
     path = tmp_path / f"mine{suffix}"
     frame = pd.DataFrame({"u": X[:, 0], "Class": ["q", "p", "q"], "v": X[:, 1]})
-    match suffix:
-        case ".npz":
-            np.savez(path, X=X, y=Y)
-        case ".npy":
-            np.save(path, X)
-        case _:
-            frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    write = {".npz": lambda: np.savez(path, X=X, y=Y), ".npy": lambda: np.save(path, X)}
+    write.get(suffix, lambda: frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ","))()
     data = datasets.load(kind(path))
     np.testing.assert_array_equal(data.X, X)
     assert (data.name, data.source) == ("mine", str(path))
     assert data.y is None if suffix == ".npy" else data.y.tolist() == [1, 0, 1]
-
-
-def test_a_file_in_this_directory(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    assert datasets.load("toy.npz").n_classes == 2
 
 
 def test_missing_classes(tmp_path):

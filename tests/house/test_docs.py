@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import emulator
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
 import gpuens as ge
 
@@ -65,16 +67,41 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
         text = cards.card(name, words[name], cards.measurements())
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
         assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
-        computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
-        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # 66 characters fit a page of 1,280 pixels
+        assert text.partition("## What it computes\n\n```{math}\n")[2].partition("```")[0].strip(), name
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE), name
 
 
+# kernels that reduce objects to distinct rows, and that start a search with labels near those of the rows
+KERNELS_OF_THE_REDUCTION = {"pack_rows", "find_rows", "label_histograms", "nearest_centroids"}
+
+
+def test_the_table_of_devices_has_what_methods_run_on_a_gpu(cards):
+    X, _ = make_blobs(60, centers=3, random_state=0)
+    labels = ge.generate.kmeans_ensemble(X, 6, (3, 8), random_state=0, progress=False).to_array()
+    on_gpu = {}
+    for name, kind in ge.methods().items():
+        if kind().parts().lacks is None:
+            features = {"features": X} if kind().parts().needs_features else {}
+            with emulator.recorded() as launches:
+                kind(3, device="emulated").fit(labels, **features)
+            on_gpu[name] = {launch.kernel for launch in launches} - KERNELS_OF_THE_REDUCTION
+    assert len(on_gpu) > 30
+    for name, kernels in on_gpu.items():
+        assert (kernels == set()) == (ge.methods()[name].on_gpu == "the reduction"), name
+    lines = [line for line in cards.devices().splitlines() if line.startswith(("| GPU", "| Dask"))]
+    for device in ("GPU", "Dask"):
+        names = [name for line in lines if line.startswith(f"| {device}") for name in re.findall(r"\[`(\S+)`\]", line)]
+        assert sorted(names) == sorted(ge.methods())
+
+
 def test_a_letter_that_nothing_explains_is_refused(cards, monkeypatch):
     formulas = cards.loaded("formulas")
-    assert cards.letters("s(x, y) = Σ_m [x_m = y_m] max_cd w_cd / M   the largest") == [
-        *("s", "x", "y", "m", "x_m", "y_m", "cd", "w_cd", "M", "the", "largest")
+    formula = (
+        r"s(x, y) &= \frac{1}{M} \sum_m [x_m = y_m] \max_{c, d} w_{cd} \text{ if } \operatorname{NMI}(z') \leq \theta_r"
+    )
+    assert cards.letters(formula) == [
+        *("s", "x", "y", "M", "m", "x_m", "y_m", "c", "d", "w_{cd}", "NMI", "z'", r"\theta_r")
     ]
     formulas["eac"]["formula"] += "\nQ = 1"
     monkeypatch.setattr(cards, "loaded", lambda name: formulas)
@@ -301,6 +328,7 @@ def site(tmp_path_factory):
     A build writes beside the pages, so it gets a copy of them, and links to the rest of the checkout.
     """
     pytest.importorskip("sphinx", reason="the site is built by Sphinx")
+    pytest.importorskip("latex2mathml", reason="it makes the formulas of the site")
     checkout = tmp_path_factory.mktemp("checkout")
     for path in ROOT.iterdir():
         if path != DOCS:
@@ -376,13 +404,13 @@ addEventListener("load", () => {
     return {
       overflow: Math.max(...around.map(it => it.scrollWidth - it.clientWidth)),
       code: [...page.querySelectorAll("div[class*=highlight-] pre")].filter(
-        it => it.scrollWidth > it.clientWidth && !it.closest(".sphx-glr-script-out")
+        it => it.scrollWidth > it.clientWidth && screen.getComputedStyle(it).overflowX != "auto"
       ).map(it => it.innerText.slice(0, 40)),
       cut: [...page.querySelectorAll("article table")].filter(
         it => it.scrollWidth > it.clientWidth + 1 && screen.getComputedStyle(it).overflowX != "auto"
       ).length,
       title: first("h1").map(within),
-      picture: first(".landing img").map(it => within(it) && it.complete && it.naturalWidth > 0),
+      picture: first(".pictures img").map(it => within(it) && it.complete && it.naturalWidth > 0),
       commands: first(".landing pre").map(it => within(it) && it.scrollWidth <= it.clientWidth && it.innerText),
     };
   });

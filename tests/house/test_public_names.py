@@ -73,6 +73,9 @@ def test_pages_tell_the_version(public_names, monkeypatch):
         public_names.with_version(None, what, name, None, None, lines)
         return lines[1:]
 
-    assert added("class", "gpuens.EAC") == added("function", "gpuens.metrics.vi") == ["", ".. versionadded:: 0.1"]
+    def told(version):
+        return ["", ".. container:: since", "", f"   Since version {version}."]
+
+    assert added("class", "gpuens.EAC") == added("function", "gpuens.metrics.vi") == told("0.1")
     assert added("method", "gpuens.EAC.fit") == added("class", "gpuens.Other") == []
-    assert added("method", "gpuens.EAC.cut") == ["", ".. versionadded:: 0.2"]
+    assert added("method", "gpuens.EAC.cut") == told("0.2")

@@ -8,7 +8,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from commands import call  # noqa: F401
+from commands import call, done  # noqa: F401
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
@@ -344,13 +344,12 @@ def test_unlabelled_objects_of_files(folder, call):
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-def test_run_joins_files_and_writes_names(folder, call):
+def test_run_joins_files_and_writes_names(folder, call, done):
     rng = np.random.default_rng(4)
     sources = {name: drawn(rng)[0]["a"] for name in ("p", "q", "r")}
     for name, labels in sources.items():
         labels.to_csv(f"{name}.tsv", sep="\t", header=False)
-    code, out, err = call("run p.tsv q.tsv r.tsv -k 4 --method lwea --evidence")
-    assert (code, err) == (0, [])
+    out = done("run p.tsv q.tsv r.tsv -k 4 --method lwea --evidence")
     assert any(line.startswith("p.tsv and 2 more: ") for line in out)
     ens = ge.Ensemble.join(sources)
     found = pd.read_csv("p.tsv.joined.lwea.tsv", sep="\t", index_col=0)

@@ -76,13 +76,9 @@ def test_clusterings_by_the_names_of_their_members(container):
 
 
 def test_mappings_name_their_clusterings():
-    for clusterings in (
-        [by_object(A), by_object(B)],
-        [A, B],
-        [pd.Series(OF_A), pd.Series(OF_B)],
-        [OF_A, np.array(OF_B)],
-    ):
-        ens = ge.Ensemble({"first": clusterings[0], "second": clusterings[1]})
+    kinds = [by_object(A), by_object(B)], [A, B], [pd.Series(OF_A), pd.Series(OF_B)], [OF_A, np.array(OF_B)]
+    for first, second in kinds:
+        ens = ge.Ensemble({"first": first, "second": second})
         assert (ens.names, ens.to_array().T.tolist()) == (["first", "second"], [OF_A, OF_B])
     assert ge.Ensemble({"first": OF_A}, names=["x"]).names == ["x"]
     more = ens.with_({"third": [set(range(5)), set(range(5, 10))]})
@@ -109,9 +105,9 @@ def test_an_object_that_a_clustering_lacks_has_a_missing_label():
     assert ens.index.tolist() == ["b", "a", "c", "d", "e"]  # in the order of the dicts
     wanted = [[0, 0, 1, -1, -1], [-1, 0, 1, 0, -1], [-1, 1, -1, 0, -1], *[[1, -1, -1, -1, 0]] * 3]
     assert ens.to_array().T.tolist() == wanted
-    some = [{"a": 1, "c": 2, "b": None}, {"a": 1, "c": 1, "d": 0}]
-    refused(lambda: ge.Ensemble(some), ValueError, "1 object(s)", "object 2")
-    assert ge.Ensemble.of_labelled(some)[1].tolist() == [True, True, False, True]
+    gaps = [{"a": 1, "c": 2, "b": None}, {"a": 1, "c": 1, "d": 0}]
+    refused(lambda: ge.Ensemble(gaps), ValueError, "1 object(s)", "object 2")
+    assert ge.Ensemble.of_labelled(gaps)[1].tolist() == [True, True, False, True]
 
 
 def test_objects_of_sets_are_sorted_whatever_the_order_of_the_sets():
@@ -158,14 +154,11 @@ def test_containers_that_are_refused(case):
     refused(lambda: ge.Ensemble(labels), kind, *mentioned)
 
 
-def test_columns_with_the_names_of_attributes_are_columns():
+def test_frames_series_and_lists_of_labels_stay_columns():
     frame = pd.DataFrame({"communities": OF_A, "membership": OF_B, "graph": OF_A})
     assert ge.Ensemble(frame).names == ["communities", "membership", "graph"]
     series = [pd.Series([0, 1, 1], index=["communities", "membership", "graph"])] * 2
     assert ge.Ensemble(series).n_objects == 3
-
-
-def test_lists_of_labels_stay_columns():
     square = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     with pytest.warns(UserWarning, match=r"none of the 9 labels in 3 lists occurs twice, .* pass \[labels\]"):
         assert ge.Ensemble(square).to_array().tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
@@ -174,12 +167,11 @@ def test_lists_of_labels_stay_columns():
 
 def literal(clusterings):
     """Return {object: list of labels} of clusterings that are dicts or lists of sets, found one object at a time."""
-    found = {}
+    labels = {}
     for m, clustering in enumerate(clusterings):
-        pairs = clustering.items() if isinstance(clustering, dict) else by_object(clustering).items()
-        for name, label in pairs:
-            found.setdefault(name, [None] * len(clusterings))[m] = label
-    return found
+        for name, label in (clustering if isinstance(clustering, dict) else by_object(clustering)).items():
+            labels.setdefault(name, [None] * len(clusterings))[m] = label
+    return labels
 
 
 NAMES = st.one_of(st.integers(-5, 12), st.sampled_from(["a", "b", "7", "", "é"]), st.tuples(st.integers(0, 2)))
@@ -205,9 +197,8 @@ def test_labels_are_those_of_a_literal_search(clusterings):
     names = list(range(len(wanted))) if index is None else index.tolist()
     assert len(names) == len(set(names)) == len(wanted)
     for place, name in enumerate(names):
-        for column, label in zip(columns, wanted[name], strict=True):
-            found = column[place]
-            assert (None if found is None or found == -1 else found) == label
+        labels = [column[place] for column in columns]
+        assert [None if label is None or label == -1 else label for label in labels] == wanted[name]
 
 
 def test_what_must_not_matter():
@@ -215,12 +206,12 @@ def test_what_must_not_matter():
     rng = random.Random(0)
     runs = [[order[i::k] for i in range(k)] for k in (3, 4, 5) for order in [rng.sample(range(30), 30)]]
     wanted = ge.consensus([[set(cluster) for cluster in run] for run in runs], 3, method="eac").tolist()
-    shuffled = [tuple(frozenset(rng.sample(cluster, len(cluster))) for cluster in run) for run in runs]
-    assert ge.consensus(shuffled, 3, method="eac").tolist() == wanted
-    named = [[{f"v{member:02}" for member in cluster} for cluster in run] for run in runs]
-    assert ge.consensus(named, 3, method="eac").tolist() == wanted
-    columns = [[by_object(run)[i] for i in range(30)] for run in runs]
-    assert ge.consensus(columns, 3, method="eac").tolist() == wanted
+    for form in (
+        [tuple(frozenset(rng.sample(cluster, len(cluster))) for cluster in run) for run in runs],
+        [[{f"v{member:02}" for member in cluster} for cluster in run] for run in runs],
+        [[by_object(run)[i] for i in range(30)] for run in runs],
+    ):
+        assert ge.consensus(form, 3, method="eac").tolist() == wanted
 
 
 def test_predict_takes_the_containers_of_fit():
@@ -261,10 +252,8 @@ def test_scores_of_named_objects():
     for one, other in ((a, b), (a, shuffled), (A, B), (list(map(set, A)), b), (NodeClustering(A), pd.Series(b))):
         assert ge.metrics.scores(one, other) == wanted
     assert ge.metrics.ari({0: "x", 1: "x", 2: "y"}, ["u", "u", "v"]) == 1.0
-    weights = pd.Series(np.arange(1, 11), index=range(1, 11))
-    assert ge.metrics.vi(a, shuffled, sample_weight=weights[::-1]) == ge.metrics.vi(
-        OF_A, OF_B, sample_weight=np.arange(1, 11)
-    )
+    weights, expected = np.arange(1, 11), ge.metrics.vi(OF_A, OF_B, sample_weight=np.arange(1, 11))
+    assert ge.metrics.vi(a, shuffled, sample_weight=pd.Series(weights, index=weights)[::-1]) == expected
     assert ge.metrics.ari({"a": 0, "b": 0, "c": 1}, {"c": 1, "d": 0, "a": 3}) == 1.0  # a and c are in both
     assert ge.metrics.stability([a, b]) == wanted["ari"]
     refused(lambda: ge.metrics.ari({"a": 0}, {"b": 1}), ValueError, "no object has a label in both")

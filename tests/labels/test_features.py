@@ -88,23 +88,26 @@ def test_matrices_that_lie_are_refused(form, name, spoil):
         refused(lambda check=check: check(X, "X"), ValueError, "X is a damaged sparse matrix", "make it anew")
 
 
-def test_matrices_of_other_formats_that_lie_are_refused():
-    coo = matrix("coo")
-    coo.coords = (coo.coords[0], np.where(np.arange(coo.nnz) == 3, 9, coo.coords[1]))
-    lil = matrix("lil")
-    lil.rows[2] = [*lil.rows[2][:-1], 2**33]
-    uneven = matrix("lil")
-    uneven.data[2] = uneven.data[2][:-1]
-    short = matrix("lil")
-    short.rows = short.rows[:-1]
-    dia = matrix("dia")
+def shifted(dia):
     dia.offsets = dia.offsets.astype(np.int64) + 2**33
-    fewer = matrix("dia")
-    fewer.offsets = fewer.offsets[:-1]
-    dok = matrix("dok")
-    dok.setdefault((0, 2**33), 1.0)
-    for X in (coo, lil, uneven, short, dia, fewer, dok):
-        refused(lambda X=X: as_csr(X, "X"), ValueError, "X is a damaged sparse matrix")
+
+
+@pytest.mark.parametrize(
+    ("form", "spoil"),
+    [
+        ("coo", lambda X: X.coords[1].__setitem__(3, 9)),
+        ("lil", lambda X: X.rows.__setitem__(2, [*X.rows[2][:-1], 2**33])),
+        ("lil", lambda X: X.data.__setitem__(2, X.data[2][:-1])),
+        ("lil", lambda X: setattr(X, "rows", X.rows[:-1])),
+        ("dia", shifted),
+        ("dia", lambda X: setattr(X, "offsets", X.offsets[:-1])),
+        ("dok", lambda X: X.setdefault((0, 2**33), 1.0)),
+    ],
+)
+def test_matrices_of_other_formats_that_lie_are_refused(form, spoil):
+    X = matrix(form)
+    spoil(X)
+    refused(lambda: as_csr(X, "X"), ValueError, "X is a damaged sparse matrix")
 
 
 ENTRIES = {
@@ -150,20 +153,20 @@ def test_a_huge_shape_is_refused_by_the_memory_budget(name, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "2GB")
     i, entries = np.arange(30), np.ones(30)
     rows = scipy.sparse.coo_array((entries, (i, i % 5)), shape=(10**11, 5))
-    refused(lambda: ENTRIES[name](rows), MemoryError, "800.0 GB", "2.0 GB may be used")
     columns = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 10**11))
-    refused(lambda: ENTRIES[name](columns), MemoryError, "800.0 GB", "2.0 GB may be used")
+    for X in (rows, columns):
+        refused(lambda X=X: ENTRIES[name](X), MemoryError, "800.0 GB", "2.0 GB may be used")
 
 
-def test_k_means_counts_its_centers(monkeypatch):
-    i, entries = np.arange(30), np.ones(30)
-    X = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 5 * 10**7))
-    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
-    refused(lambda: ge.generate.kmeans_ensemble(X, 2, 3), MemoryError, "2.4 GB", "1.0 GB may be used")
-
-
-def test_k_means_refuses_what_scikit_learn_cannot_index(monkeypatch):
-    i, entries = np.arange(30), np.ones(30)
-    monkeypatch.setenv("GPUENS_MEMORY", "200GB")
-    X = scipy.sparse.csr_array((entries, (i, i % 5)), shape=(30, 2**31))
-    refused(lambda: ge.generate.kmeans_ensemble(X, 2, 3), ValueError, "2147483648", "landmark_ensemble")
+@pytest.mark.parametrize(
+    ("n_features", "budget", "kind", "parts"),
+    [
+        (5 * 10**7, "1GB", MemoryError, ("2.4 GB", "1.0 GB may be used")),
+        (2**31, "200GB", ValueError, ("2147483648", "landmark_ensemble")),  # beyond scikit-learn's indices
+    ],
+)
+def test_k_means_counts_its_centers(n_features, budget, kind, parts, monkeypatch):
+    i = np.arange(30)
+    monkeypatch.setenv("GPUENS_MEMORY", budget)
+    X = scipy.sparse.csr_array((np.ones(30), (i, i % 5)), shape=(30, n_features))
+    refused(lambda: ge.generate.kmeans_ensemble(X, 2, 3), kind, *parts)

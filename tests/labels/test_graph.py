@@ -1,5 +1,7 @@
 """Graphs of the objects: equal edges from every kind of input, names, coordinates, grids, and refusals."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,8 +44,8 @@ def networkx_of(edges):
         as_edges,
         lambda edges: csr_array(dense(edges, 5)),
         lambda edges: csr_array(dense(edges, 5)).tocoo(),
-        lambda edges: ge.Graph.of(edges),
-        lambda edges: pd.DataFrame(edges),
+        ge.Graph.of,
+        pd.DataFrame,
         igraph_of,
         networkx_of,
     ],
@@ -56,6 +58,8 @@ def test_every_kind_of_graph_gives_the_same(kind):
     assert graph.weights.tolist() == [1.0] * 6
     assert graph.components.tolist() == [0, 0, 0, 1, 1]
     assert (graph.n_objects, graph.n_edges, graph.n_components) == (5, 3, 2)
+    consensus = ge.graph_consensus(graph, [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1]], final="components")
+    assert consensus.labels.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_weights_have_a_mean_of_1_whatever_their_unit():
@@ -64,16 +68,17 @@ def test_weights_have_a_mean_of_1_whatever_their_unit():
         np.testing.assert_allclose(graph.weights, [0.5, 0.5, 1.5, 1.5])
 
 
-def test_loops_parallel_edges_and_zeros_are_left_out():
+def test_odd_graphs():
+    """Loops, parallel edges and zeros are left out; an asymmetric matrix is mended with a warning."""
     graph = ge.Graph.of([[0, 0, 5.0], [0, 1, 1.0], [1, 0, 2.0], [1, 2, 0.0]])
     assert pairs_of(graph) == {(0, 1)}
     assert graph.n_objects == 3
-
-
-def test_an_asymmetric_matrix_is_mended_and_said():
-    one_way = csr_array(np.triu(dense(EDGES, 5)))
     with pytest.warns(UserWarning, match="graph is not symmetric"):
-        assert pairs_of(ge.Graph.of(one_way)) == {(0, 1), (1, 2), (3, 4)}
+        assert pairs_of(ge.Graph.of(csr_array(np.triu(dense(EDGES, 5))))) == {(0, 1), (1, 2), (3, 4)}
+    graph = ge.Graph.of(csr_array((3, 3)))
+    assert (graph.n_edges, graph.n_components) == (0, 3)
+    assert ge.Graph.grid((1, 1)).n_objects == 1
+    assert ge.Graph.neighbors([[1.0, 2.0]]).n_edges == 0
 
 
 def test_objects_are_matched_by_name():
@@ -83,30 +88,34 @@ def test_objects_are_matched_by_name():
     assert graph.names[1] == "w"
     again = ge.Graph.of(graph, 4, pd.Index(["x", "y", "z", "w"]))
     assert pairs_of(again) == {(0, 1), (1, 2)}
-
-
-def test_edgeless_graphs_and_single_objects():
-    graph = ge.Graph.of(csr_array((3, 3)))
-    assert (graph.n_edges, graph.n_components) == (0, 3)
-    assert ge.Graph.grid((1, 1)).n_objects == 1
-    assert ge.Graph.neighbors([[1.0, 2.0]]).n_edges == 0
+    places = pd.DataFrame({"x": [0, 1, 5], "y": [0, 0, 0]}, index=["a", "b", "c"])
+    assert pairs_of(ge.Graph.of(ge.Graph.neighbors(places, k=1), 3, pd.Index(["c", "a", "b"]))) == {(1, 2), (0, 2)}
 
 
 @pytest.mark.parametrize(
-    ("graph", "sentence"),
+    ("make", "arguments", "sentence"),
     [
-        (csr_array((2, 3)), "graph has shape"),
-        (csr_array(np.array([[0.0, np.nan], [np.nan, 0.0]])), "below 0 or not finite"),
-        (csr_array(np.array([[0.0, -1.0], [-1.0, 0.0]])), "below 0 or not finite"),
-        (csr_array(dense(EDGES, 5)), "graph has 5 objects, but labels are of 2"),
-        ([[0, 4]], "labels are of 2 objects"),
-        (ge.Graph.grid((2, 2)), "graph has 4 objects, but labels are of 2"),
-        (pd.DataFrame([["a", "b"]]), "have no object 'a'"),
+        (ge.Graph.of, (csr_array((2, 3)), 2), "graph has shape"),
+        (ge.Graph.of, (csr_array(np.array([[0.0, np.nan], [np.nan, 0.0]])), 2), "below 0 or not finite"),
+        (ge.Graph.of, (csr_array(np.array([[0.0, -1.0], [-1.0, 0.0]])), 2), "below 0 or not finite"),
+        (ge.Graph.of, (csr_array(dense(EDGES, 5)), 2), "graph has 5 objects, but labels are of 2"),
+        (ge.Graph.of, ([[0, 4]], 2), "labels are of 2 objects"),
+        (ge.Graph.of, (ge.Graph.grid((2, 2)), 2), "graph has 4 objects, but labels are of 2"),
+        (ge.Graph.of, (pd.DataFrame([["a", "b"]]), 2), "have no object 'a'"),
+        (ge.Graph.neighbors, ([[0.0, np.nan], [1.0, 1.0]],), "coordinates of object 0"),
+        (ge.Graph.neighbors, ([[0.0], [1.0]], 0), "k must be"),
+        (partial(ge.Graph.neighbors, groups=[1]), ([[0.0], [1.0]],), "groups"),
+        (partial(ge.Graph.neighbors, max_length=0), ([[0.0], [1.0]],), "max_length must be"),
+        (ge.Graph.neighbors, ([1.0, 2.0],), "coordinates must be 2-D"),
+        (ge.Graph.grid, ((0, 3),), "shape must be"),
+        (ge.Graph.grid, (5,), "shape must be the lengths"),
+        (ge.Graph.grid, ((2, 2), np.ones((2, 3))), "mask has shape"),
+        (ge.Graph.grid, ((2, 2), np.zeros((2, 2))), "leaves out every cell"),
     ],
 )
-def test_bad_graphs_are_refused_in_one_sentence(graph, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        ge.Graph.of(graph, 2)
+def test_bad_graphs_are_refused_in_one_sentence(make, arguments, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        make(*arguments)
 
 
 def test_neighbors_are_those_of_all_distances():
@@ -130,27 +139,6 @@ def test_objects_at_one_place_are_joined_with_each_other_and_with_others():
     assert {(0, j) for j in range(1, 20)} <= pairs_of(graph)
 
 
-def test_coordinates_of_a_table_name_the_objects():
-    table = pd.DataFrame({"x": [0, 1, 5], "y": [0, 0, 0]}, index=["a", "b", "c"])
-    graph = ge.Graph.neighbors(table, k=1)
-    assert pairs_of(ge.Graph.of(graph, 3, pd.Index(["c", "a", "b"]))) == {(1, 2), (0, 2)}
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"coordinates": [[0.0, np.nan], [1.0, 1.0]]}, "coordinates of object 0"),
-        ({"coordinates": [[0.0], [1.0]], "k": 0}, "k must be"),
-        ({"coordinates": [[0.0], [1.0]], "groups": [1]}, "groups"),
-        ({"coordinates": [[0.0], [1.0]], "max_length": 0}, "max_length must be"),
-        ({"coordinates": [1.0, 2.0]}, "coordinates must be 2-D"),
-    ],
-)
-def test_bad_coordinates_are_refused(given, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        ge.Graph.neighbors(**given)
-
-
 @pytest.mark.parametrize("shape", [(4, 5), (3, 2, 4), (6,)])
 def test_grids_join_cells_that_differ_by_1_along_one_axis(shape):
     rng = np.random.default_rng(0)
@@ -164,20 +152,6 @@ def test_grids_join_cells_that_differ_by_1_along_one_axis(shape):
     assert pairs_of(ge.Graph.grid(shape, mask)) == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (((0, 3),), "shape must be"),
-        ((5,), "shape must be the lengths"),
-        (((2, 2), np.ones((2, 3))), "mask has shape"),
-        (((2, 2), np.zeros((2, 2))), "leaves out every cell"),
-    ],
-)
-def test_bad_grids_are_refused(given, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        ge.Graph.grid(*given)
-
-
 def test_a_subgraph_has_the_edges_among_its_objects():
     rng = np.random.default_rng(0)
     matrix = random_array((30, 30), density=0.2, rng=rng, data_sampler=lambda size: np.ones(size))
@@ -185,12 +159,6 @@ def test_a_subgraph_has_the_edges_among_its_objects():
     objects = rng.permutation(30)[:12]
     expected = graph.matrix().toarray()[objects][:, objects] > 0
     np.testing.assert_array_equal(graph.subgraph(objects).matrix().toarray() > 0, expected)
-
-
-def test_edges_of_a_graph_serve_the_graph_consensus():
-    labels = [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1]]
-    found = ge.graph_consensus(ge.Graph.of(EDGES), labels, final="components")
-    assert found.labels.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_a_graph_knows_where_its_objects_are():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -19,11 +20,7 @@ BOTH = ["5,000 objects × 40 clusterings", "40 objects × 5,000 clusterings"]
 
 def canonical(draws):
     """Return draws with clusters numbered 1, 2, 3, … in the order of their first objects."""
-    found = np.empty_like(draws)
-    for i, draw in enumerate(draws.tolist()):
-        number = {}
-        found[i] = [number.setdefault(cluster, len(number) + 1) for cluster in draw]
-    return found
+    return np.array([pd.factorize(draw)[0] + 1 for draw in draws])
 
 
 def chain(n_draws, n_objects=N_OBJECTS, seed=0):
@@ -54,17 +51,14 @@ def test_draws_in_the_right_orientation_find_the_truth():
     refused(lambda: ge.Ensemble(IN_ORDER.T), ValueError, "(40, 5000)", "each column numbers its clusters", "labels.T")
     assert ge.metrics.ari(ge.Median(loss="vi").fit(IN_ORDER.T, wide=True).labels_, TRUTH) == 1.0
     few = IN_ORDER[:300].T
-    same = [
-        ge.Ensemble(few, wide=True).to_array(),
-        ge.Ensemble.of_labelled(few, wide=True)[0].to_array(),
-        ge.Ensemble(list(few.T)).to_array(),
-    ]
-    assert all(np.array_equal(same[0], other) for other in same)
-    narrow = few[:, :60]
-    assert ge.LWEA(4).fit_predict(narrow, wide=True).tolist() == ge.LWEA(4).fit(list(narrow.T)).labels_.tolist()
-    assert ge.consensus(narrow, 4, wide=True).tolist() == ge.consensus(list(narrow.T), 4).tolist()
-    assert ge.modes(narrow, 2, wide=True).of_clustering.tolist() == ge.modes(list(narrow.T), 2).of_clustering.tolist()
-    assert ge.align(narrow, wide=True).names == ge.align(list(narrow.T)).names
+    expected = ge.Ensemble(list(few.T)).to_array()
+    for ensemble in (ge.Ensemble(few, wide=True), ge.Ensemble.of_labelled(few, wide=True)[0]):
+        np.testing.assert_array_equal(ensemble.to_array(), expected)
+    narrow, columns = few[:, :60], list(few[:, :60].T)
+    assert ge.LWEA(4).fit_predict(narrow, wide=True).tolist() == ge.LWEA(4).fit(columns).labels_.tolist()
+    assert ge.consensus(narrow, 4, wide=True).tolist() == ge.consensus(columns, 4).tolist()
+    assert ge.modes(narrow, 2, wide=True).of_clustering.tolist() == ge.modes(columns, 2).of_clustering.tolist()
+    assert ge.align(narrow, wide=True).names == ge.align(columns).names
     psm = (few[:, None] == few[None]).mean(axis=2)
     np.testing.assert_allclose(ge.similarity.coassociation(few, wide=True), psm, rtol=1e-12)
     answers = np.array([["a", "b", "b"], ["b", "b", "b"]])
@@ -139,18 +133,16 @@ def test_only_rows_in_the_order_of_first_objects_are_draws():
     check_orientation(with_missing)
 
 
-def test_labels_on_a_device_are_looked_at_there(fake_cupy):
-    xp = fake_cupy
-    refused(lambda: ge.Ensemble(xp.asarray(IN_ORDER)), ValueError, *BOTH)
-    assert ge.Ensemble(xp.asarray(IN_ORDER.T.copy()), wide=True).n_clusterings == 5000
-
-
-def test_chunks_of_draws_are_refused():
-    da = pytest.importorskip("dask.array")
-    chunked = da.from_array(IN_ORDER, chunks=(2500, N_OBJECTS))
-    refused(lambda: ge.LWGP(4).fit(chunked), ValueError, "chunk", "look transposed", "labels.compute()")
-    refused(lambda: ge.LWGP(4).fit(chunked.T), ValueError, "(40, 5000)", "labels.compute()")
-    refused(lambda: ge.LWGP(4).fit(chunked.T, wide=True), TypeError, "labels.compute()")
+def test_draws_on_a_device_and_in_chunks_are_refused(fake_cupy):
+    refused(lambda: ge.Ensemble(fake_cupy.asarray(IN_ORDER)), ValueError, *BOTH)
+    assert ge.Ensemble(fake_cupy.asarray(IN_ORDER.T.copy()), wide=True).n_clusterings == 5000
+    chunked = pytest.importorskip("dask.array").from_array(IN_ORDER, chunks=(2500, N_OBJECTS))
+    for labels, wide, kind, *parts in (
+        (chunked, False, ValueError, "chunk", "look transposed"),
+        (chunked.T, False, ValueError, "(40, 5000)"),
+        (chunked.T, True, TypeError),
+    ):
+        refused(lambda labels=labels, wide=wide: ge.LWGP(4).fit(labels, wide=wide), kind, *parts, "labels.compute()")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -187,84 +179,62 @@ def written(folder, kind):
 def test_files_of_draws(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     path, names = written(tmp_path, kind)
-    said = refused(
-        lambda: ge.io.read_labels(path, exclude=["iteration"] if kind == "iterations csv" else None), ValueError
-    )
-    assert "60 objects × 40 clusterings" in said
-    assert "transpose=True (--transpose)" in said
-    if kind == "iterations csv":
-        with pytest.warns(UserWarning, match="'iteration', counts the lines"):
-            read = ge.io.read_label_file(path, transpose=True)
-    else:
+    counted = kind == "iterations csv"
+    said = "60 objects × 40 clusterings", "transpose=True (--transpose)"
+    refused(lambda: ge.io.read_labels(path, exclude=["iteration"] if counted else None), ValueError, *said)
+    with pytest.warns(UserWarning, match="'iteration', counts the lines") if counted else nullcontext():
         read = ge.io.read_label_file(path, transpose=True)
     assert (None if read.ids is None else read.ids.tolist()) == names
     np.testing.assert_array_equal(read.ensemble.to_array(), ge.Ensemble(list(IN_ORDER[::80][:60])).to_array())
-    assert (
-        main(["run", path.name, "--transpose", "--method", "median", "--loss", "vi", "--quiet", "-o", "out.csv"]) == 0
-    )
+    command = ["run", path.name, "--method", "median", "--loss", "vi", "--quiet"]
+    assert main([*command, "--transpose", "-o", "out.csv"]) == 0
     out = pd.read_csv("out.csv", index_col=0 if names else None)
     assert ge.metrics.ari(out["label"].to_numpy(), TRUTH) == 1.0
     assert names is None or out.index.tolist() == names
-    assert main(["run", path.name, "--method", "median", "-o", "wrong.csv"]) == 3
+    assert main([*command, "-o", "wrong.csv"]) == 3
     assert "--transpose" in capsys.readouterr().err
     assert not (tmp_path / "wrong.csv").exists()
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
-def test_transposed_texts_and_choices(tmp_path):
+def test_transposed_texts_and_choices(tmp_path, capsys):
     path = tmp_path / "votes.csv"
     path.write_text("who,cell1,cell2,cell3,cell4\nanna,1,B,B,\nben,1,B,C,C\ncarl,2,2,,-1\n")
-    read = ge.io.read_label_file(path, transpose=True, id_column="who", drop_unlabelled=True)
+    transposed = {"transpose": True, "id_column": "who"}
+    read = ge.io.read_label_file(path, **transposed, drop_unlabelled=True)
     assert (read.ensemble.names, read.ids.tolist()) == (["anna", "ben", "carl"], ["cell1", "cell2", "cell3", "cell4"])
-    found = [
+    values = [
         [None if c == -1 else k[c] for c in column]
         for column, k in zip(read.ensemble.to_array().T.tolist(), read.ensemble.categories, strict=True)
     ]
-    assert found == [["1", "B", "B", None], ["1", "B", "C", "C"], [2, 2, None, None]]
+    assert values == [["1", "B", "B", None], ["1", "B", "C", "C"], [2, 2, None, None]]
+    without = ge.io.read_labels(path, **transposed, exclude="carl", drop_unlabelled=True)
+    assert (without.names, ge.io.read_labels(path, **transposed, columns="b*").names) == (["anna", "ben"], ["ben"])
     path.write_text("A,A,B\nA,B,B\n")
     refused(lambda: ge.io.read_labels(path, transpose=True), ValueError, "'A' in the first line", "--no-header")
     assert ge.io.read_labels(path, transpose=True, header=False).to_array().T.tolist() == [[0, 0, 1], [0, 1, 1]]
     path.write_text(f"{'x' * 200_000},B,B\nA,B,C\n")
     refused(lambda: ge.io.read_labels(path, transpose=True, header=False), ValueError, "votes.csv")
-
-
-@pytest.mark.filterwarnings("ignore:constant clusterings")
-def test_choices_of_clusterings_among_lines(tmp_path):
-    path = tmp_path / "votes.csv"
-    path.write_text("who,cell1,cell2,cell3,cell4\nanna,1,B,B,\nben,1,B,C,C\ncarl,2,2,,-1\n")
-    assert ge.io.read_labels(path, transpose=True, id_column="who", exclude="carl", drop_unlabelled=True).names == [
-        "anna",
-        "ben",
-    ]
-    assert ge.io.read_labels(path, transpose=True, id_column="who", columns="b*").names == ["ben"]
-
-
-def test_transpose_and_wide_exclude_each_other(tmp_path, capsys):
-    np.save(tmp_path / "x.npy", IN_ORDER[:50])
-    assert main(["run", str(tmp_path / "x.npy"), "-k", "2", "--transpose", "--wide"]) == 2
+    assert main(["run", str(path), "-k", "2", "--transpose", "--wide"]) == 2
     assert "not allowed with" in capsys.readouterr().err
-
-
-def test_cells_are_not_transposed(tmp_path):
     anndata = pytest.importorskip("anndata")
-    obs = pd.DataFrame({"a": pd.Categorical(list("xyxy"))}, index=list("abcd"))
-    anndata.AnnData(obs=obs).write_h5ad(tmp_path / "cells.h5ad")
-    refused(lambda: ge.io.read_labels(tmp_path / "cells.h5ad", transpose=True), ValueError, "--transpose", "object")
+    cells = tmp_path / "cells.h5ad"
+    anndata.AnnData(obs=pd.DataFrame({"a": pd.Categorical(list("xyxy"))}, index=list("abcd"))).write_h5ad(cells)
+    refused(lambda: ge.io.read_labels(cells, transpose=True), ValueError, "--transpose", "object")
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_joined_files_of_draws(tmp_path):
-    first, second = pd.DataFrame(IN_ORDER[:20, :30]), pd.DataFrame(IN_ORDER[20:50, 10:])
-    for name, frame, start in (("one", first, 0), ("two", second, 10)):
-        frame.set_axis([f"o{start + i}" for i in range(frame.shape[1])], axis=1).to_csv(
-            tmp_path / f"{name}.csv", index=False
-        )
+    names = [f"o{i}" for i in range(N_OBJECTS)]
+    draws = pd.DataFrame(IN_ORDER[:50], columns=names)
+    draws.iloc[:20, :30].to_csv(tmp_path / "one.csv", index=False)
+    draws.iloc[20:, 10:].to_csv(tmp_path / "two.csv", index=False)
     read = ge.io.read_joined([tmp_path / "one.csv", tmp_path / "two.csv"], transpose=True)
     assert read.ensemble.n_clusterings == 50
-    assert read.ids.tolist() == [f"o{i}" for i in range(N_OBJECTS)]
-    found = read.ensemble.to_array()
-    np.testing.assert_array_equal(found[:30, :20], ge.Ensemble(list(IN_ORDER[:20, :30])).to_array())
-    assert (found[30:, :20] == -1).all()
+    assert read.ids.tolist() == names
+    labels = read.ensemble.to_array()
+    np.testing.assert_array_equal(labels[:30, :20], ge.Ensemble(list(IN_ORDER[:20, :30])).to_array())
+    assert (labels[30:, :20] == -1).all()
 
 
 def test_commands_read_draws(tmp_path, monkeypatch, capsys):

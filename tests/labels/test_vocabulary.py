@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import random_labels, refused
 
@@ -20,9 +21,9 @@ ANSWERS = [["T", "B", "B", "NK", None], ["T", "B", "T", "unknown", ""], ["T", "N
 def answers(n_objects, n_clusterings, *, names=NAMES, missing=0.1, seed=0):
     """Return answers (n_objects, n_clusterings) as texts, some of them None or words for no answer."""
     rng = np.random.default_rng(seed)
-    found = names[rng.integers(len(names), size=(n_objects, n_clusterings))]
-    found[rng.random(found.shape) < missing] = None
-    return found
+    drawn = names[rng.integers(len(names), size=(n_objects, n_clusterings))]
+    drawn[rng.random(drawn.shape) < missing] = None
+    return drawn
 
 
 def given(row):
@@ -40,112 +41,99 @@ def literal(row, ties):
     return label, most / votes.total(), (most - following) / votes.total(), most == following
 
 
+def vote(**parameters):
+    return ge.Voting(vocabulary="shared", **parameters)
+
+
 @pytest.mark.parametrize("ties", ["unknown", "first"])
-@pytest.mark.parametrize("n_clusterings", [1, 2, 3, 6, 9])
-def test_votes_are_those_of_a_counter(ties, n_clusterings, where):
+@pytest.mark.parametrize(("n_clusterings", "block"), [(1, 7), (2, 2**20), (3, 2**20), (6, 2**20), (9, 50)])
+def test_votes_are_those_of_a_counter(ties, n_clusterings, block, where, sizes):
+    sizes("partition.naming", BLOCK=block)  # rows are counted in pieces
     for seed in range(4):
         labels = answers(120, n_clusterings, names=NAMES[: 3 + seed], seed=seed)
-        est = ge.Voting(vocabulary="shared", ties=ties, device=where).fit(list(labels.T))
-        expected = [literal(row, ties) for row in labels.tolist()]
-        names, confidence, margin, tied = map(list, zip(*expected, strict=True))
-        assert est.labels_.tolist() == names
-        np.testing.assert_array_equal(est.confidence_, confidence)
-        np.testing.assert_array_equal(est.evidence().objects.margin, margin)
-        np.testing.assert_array_equal(est.evidence().objects.confidence, confidence)
-        np.testing.assert_array_equal(est.evidence().objects.certainty, confidence)
+        est = vote(ties=ties, device=where).fit(list(labels.T))
+        names, confidence, margin, tied = map(list, zip(*(literal(row, ties) for row in labels.tolist()), strict=True))
+        assert est.labels_.tolist() == est.predict(list(labels.T)).tolist() == names
+        objects = est.evidence().objects
+        for values in (est.confidence_, objects.confidence, objects.certainty):
+            np.testing.assert_array_equal(values, confidence)
+        np.testing.assert_array_equal(objects.margin, margin)
         assert est.tied_.tolist() == tied
         assert est.n_ties_ == sum(tied)
         assert est.n_unanswered_ == sum(not given(row) for row in labels.tolist())
         assert est.n_clusters_ == len(set(names) - {"Unknown"})
         assert est.classes_.tolist() == sorted({name for row in labels.tolist() for name in given(row)})
-        assert est.predict(list(labels.T)).tolist() == names
         for shares, row in zip(est.membership_, labels.tolist(), strict=True):
             votes = Counter(given(row))
             wanted = [votes[name] / max(votes.total(), 1) for name in est.classes_]
             np.testing.assert_allclose(shares, wanted if votes else 1 / len(est.classes_), atol=1e-15)
 
 
-def test_rows_are_counted_in_pieces(sizes):
-    sizes("partition.naming", BLOCK=7)
-    labels = answers(90, 4, seed=5)
-    est = ge.Voting(vocabulary="shared").fit(list(labels.T))
-    assert est.labels_.tolist() == [literal(row, "unknown")[0] for row in labels.tolist()]
-
-
 def test_numbers_stay_numbers(where):
     labels = random_labels(80, 5, 4, missing=0.3, seed=2) * 7 + 3
     labels[labels < 0] = -1
     labels[0] = -1
-    est = ge.Voting(vocabulary="shared", device=where).fit(list(labels.T))
+    est = vote(device=where).fit(list(labels.T))
     for row, label in zip(labels.tolist(), est.labels_.tolist(), strict=True):
         votes = Counter(answer for answer in row if answer >= 0).most_common()
         clear = len(votes) == 1 or (len(votes) > 1 and votes[0][1] > votes[1][1])
         assert label == (votes[0][0] if clear else -1)
     assert est.labels_.dtype == np.int64
     huge = [[2**63 + 5, 7], [2**63 + 5, 8]]
-    assert ge.Voting(vocabulary="shared").fit_predict(huge).tolist() == [2**63 + 5, -1]
-
-
-def test_numbers_and_their_texts_are_one_name():
-    assert ge.Voting(vocabulary="shared").fit_predict([[1, 2, 2], ["1", "x", "2"]]).tolist() == ["1", "Unknown", "2"]
+    assert vote().fit_predict(huge).tolist() == [2**63 + 5, -1]
 
 
 def test_labels_in_gpu_memory_stay_there(fake_cupy):
     labels = fake_cupy.asarray(np.array([[3, 3, 4], [5, 5, 5], [4, 3, -1], [-1, -1, -1]]))
-    est = ge.Voting(vocabulary="shared").fit(labels)
+    est = vote().fit(labels)
     assert isinstance(est.labels_, fake_cupy.ndarray)
     assert fake_cupy.asnumpy(est.labels_).tolist() == [3, 5, -1, -1]
     assert isinstance(est.confidence_, fake_cupy.ndarray)
     assert fake_cupy.asnumpy(est.confident_labels(0.9)).tolist() == [-1, 5, -1, -1]
     assert fake_cupy.asnumpy(est.predict(labels)).tolist() == [3, 5, -1, -1]
-    there, here = est.agreement_, ge.Voting(vocabulary="shared").fit(fake_cupy.asnumpy(labels).T.tolist()).agreement_
+    there, here = est.agreement_, vote().fit(fake_cupy.asnumpy(labels).T.tolist()).agreement_
     for name in ("votes", "compared", "same", "between"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
 
 
 def test_words_for_no_answer():
     columns = [["a", "?", "None", "b", "dunno"], ["a", "b", "b", "Unassigned", "b"]]
-    vote = ge.Voting(vocabulary="shared", ties="first")
-    assert vote.fit_predict(columns).tolist() == ["a", "b", "b", "b", "dunno"]
-    assert vote.set_params(no_answer="dunno, ?").fit_predict(columns).tolist() == ["a", "b", "None", "b", "b"]
-    assert vote.set_params(no_answer=[]).fit_predict(columns).tolist() == ["a", "?", "None", "b", "dunno"]
-    refused(lambda: vote.set_params(no_answer=3).fit(columns), TypeError, "no_answer must be words", "not 3")
-    refused(lambda: ge.Voting(vocabulary="shared").fit([["?", "na"], ["", None]]), ValueError, "labels hold no answer")
-
-
-def test_an_annotator_may_say_one_name_or_nothing():
+    est = vote(ties="first")
+    for words, labels in ((None, "a b b b dunno"), ("dunno, ?", "a b None b b"), ([], "a ? None b dunno")):
+        est.set_params(**({} if words is None else {"no_answer": words}))
+        assert est.fit_predict(columns).tolist() == labels.split()
+    refused(lambda: est.set_params(no_answer=3).fit(columns), TypeError, "no_answer must be words", "not 3")
+    refused(lambda: vote().fit([["?", "na"], ["", None]]), ValueError, "labels hold no answer")
+    # an annotator may say one name or nothing, and numbers and their texts are one name
     columns = [["a", "a", "a"], [None, None, None], ["a", None, "b"]]
-    assert ge.Voting(vocabulary="shared").fit_predict(columns).tolist() == ["a", "a", "Unknown"]
+    assert vote().fit_predict(columns).tolist() == ["a", "a", "Unknown"]
+    assert vote().fit_predict([[1, 2, 2], ["1", "x", "2"]]).tolist() == ["1", "Unknown", "2"]
 
 
-def test_a_tie_can_be_an_error():
-    refused(
-        lambda: ge.Voting(vocabulary="shared", ties="error").fit(ANSWERS),
-        ValueError,
-        "ties='error'",
-        "1 object(s)",
-        "'B', 'T'",
-        "ties='first'",
-    )
-    assert ge.Voting(vocabulary="shared", ties="error").fit_predict(ANSWERS[:1]).tolist()[:3] == ["T", "B", "B"]
-
-
-def test_parameters_of_matching_are_refused():
+def test_what_votes_refuse():
     for choice in ({"n_clusters": 3}, {"voting": "soft"}, {"reference": 0}, {"reduction": ge.Sample(5)}):
-        est = ge.Voting(vocabulary="shared", **choice)
+        est = vote(**choice)
         refused(lambda est=est: est.fit(ANSWERS), ValueError, next(iter(choice)), "vocabulary='shared'", "leave it out")
-    refused(lambda: ge.Voting(vocabulary="common").fit(ANSWERS), ValueError, "vocabulary must be one of", "'shared'")
-    refused(lambda: ge.Voting(vocabulary="shared", ties="last").fit(ANSWERS), ValueError, "ties must be one of")
-    est = ge.Voting(vocabulary="shared").fit(ANSWERS)
-    refused(lambda: est.save("model.npz"), TypeError, "votes need no model")
-    refused(lambda: est.evidence(ANSWERS), TypeError, "fit the new ones")
+    est = vote().fit(ANSWERS)
+    tie = "ties='error'", "1 object(s)", "'B', 'T'", "ties='first'"
+    for call, kind, *parts in (
+        (lambda: ge.Voting(vocabulary="common").fit(ANSWERS), ValueError, "vocabulary must be one of", "'shared'"),
+        (lambda: vote(ties="last").fit(ANSWERS), ValueError, "ties must be one of"),
+        (lambda: vote(ties="error").fit(ANSWERS), ValueError, *tie),
+        (lambda: est.save("model.npz"), TypeError, "votes need no model"),
+        (lambda: est.evidence(ANSWERS), TypeError, "fit the new ones"),
+    ):
+        refused(call, kind, *parts)
+    assert vote(ties="error").fit_predict(ANSWERS[:1]).tolist()[:3] == ["T", "B", "B"]
     for name in ("tied_", "agreement_", "cluster_names_"):
         with pytest.raises(AttributeError, match=f"no {name}"):
             getattr(ge.Voting(2).fit([[0, 0, 1], [0, 0, 1]]), name)
+    chunks = pytest.importorskip("dask.array").from_array(np.array([[1, 1], [2, 2], [1, 2]]), chunks=(2, 2))
+    refused(lambda: vote().fit(chunks), TypeError, "vocabulary='shared'", "compute()")
 
 
 def test_a_fit_forgets_the_one_before():
-    est = ge.Voting(vocabulary="shared").fit(ANSWERS)
+    est = vote().fit(ANSWERS)
     assert est.agreement_.classes.tolist() == ["B", "NK", "T"]
     assert est.fit([["x", "y"], ["x", "y"]]).agreement_.classes.tolist() == ["x", "y"]
     est.set_params(vocabulary="own", n_clusters=2).fit([["x", "y"], ["x", "y"]])
@@ -155,7 +143,7 @@ def test_a_fit_forgets_the_one_before():
 
 
 def test_new_objects_and_pickles():
-    est = pickle.loads(pickle.dumps(ge.Voting(vocabulary="shared").fit(ANSWERS)))
+    est = pickle.loads(pickle.dumps(vote().fit(ANSWERS)))
     new = [["T", "B", None, "new"], ["T", "NK", "new", "new"], ["B", "NK", "B", "?"]]
     assert est.predict(new).tolist() == ["T", "NK", "B", "Unknown"]
     refused(lambda: est.predict(new[:2]), ValueError, "2 clusterings", "3 are expected")
@@ -170,22 +158,21 @@ def specific(a, b, name):
 
 def test_agreement_is_the_literal_one(where):
     labels = answers(90, 5, seed=7)
-    est = ge.Voting(vocabulary="shared", device=where).fit(list(labels.T))
-    found = est.agreement_
-    for m, own in enumerate(labels.T.tolist()):
-        for c, name in enumerate(found.classes):
-            named = [x for x, answer in enumerate(own) if answer == name]
+    est = vote(device=where).fit(list(labels.T))
+    agreement = est.agreement_
+    for m, column in enumerate(labels.T.tolist()):
+        for c, name in enumerate(agreement.classes):
+            named = [x for x, answer in enumerate(column) if answer == name]
             known = [x for x in named if est.labels_[x] != "Unknown"]
             share = np.mean([est.labels_[x] == name for x in known]) if known else np.nan
-            assert found.votes[m, c] == len(named)
-            assert found.compared[m, c] == len(known)
-            np.testing.assert_allclose(found.with_consensus[m, c], share, atol=1e-15)
+            assert (agreement.votes[m, c], agreement.compared[m, c]) == (len(named), len(known))
+            np.testing.assert_allclose(agreement.with_consensus[m, c], share, atol=1e-15)
             for h, other in enumerate(labels.T.tolist()):
-                np.testing.assert_allclose(found.between[m, h, c], specific(own, other, name), atol=1e-15)
+                np.testing.assert_allclose(agreement.between[m, h, c], specific(column, other, name), atol=1e-15)
     apart = ge.evidence.annotators(list(labels.T), est.labels_, device=where)
     for name in ("votes", "compared", "same", "between"):
-        np.testing.assert_array_equal(getattr(apart, name), getattr(found, name))
-    np.testing.assert_allclose(found.overall, found.same.sum(axis=1) / found.compared.sum(axis=1))
+        np.testing.assert_array_equal(getattr(apart, name), getattr(agreement, name))
+    np.testing.assert_allclose(agreement.overall, agreement.same.sum(axis=1) / agreement.compared.sum(axis=1))
 
 
 def test_agreement_with_any_consensus():
@@ -198,33 +185,22 @@ def test_agreement_with_any_consensus():
 def test_repeated_objects_have_the_votes_of_one():
     labels = answers(60, 4, seed=3)
     times = np.arange(60) % 3 + 1
-    once, often = (ge.Voting(vocabulary="shared").fit(list(some.T)) for some in (labels, np.repeat(labels, times, 0)))
+    once, often = (vote().fit(list(some.T)) for some in (labels, np.repeat(labels, times, 0)))
     assert often.labels_.tolist() == np.repeat(once.labels_, times).tolist()
     assert often.n_ties_ == times[once.tied_].sum()
 
 
-def test_a_data_frame_with_the_names_of_objects():
-    pd = pytest.importorskip("pandas")
+def test_data_frames_name_annotators_and_lose_columns_that_are_none():
     frame = pd.DataFrame({"anna": ["x", "y", None], "ben": pd.Categorical(["x", "y", None])}, index=["p", "q", "r"])
-    est = ge.Voting(vocabulary="shared").fit(frame)
+    est = vote().fit(frame)
     assert est.labels_.tolist() == ["x", "y", "Unknown"]
     assert est.agreement_.annotators == ["anna", "ben"]
     assert ge.consensus(frame, method="voting", vocabulary="shared").tolist() == ["x", "y", "Unknown"]
-
-
-def test_annotators_leave_out_the_columns_that_voting_leaves_out():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"anna": ["x", "y", "y"], "ben": ["x", "y", "x"], "batch": ["b", "b", "c"]})
-    for read in (ge.Voting(vocabulary="shared").fit, lambda labels: ge.evidence.annotators(labels, ["x", "y", "y"])):
+    for read in (vote().fit, lambda labels: ge.evidence.annotators(labels, ["x", "y", "y"])):
         with pytest.warns(UserWarning, match="'batch' .* is left out"):
-            found = read(frame)
-        assert getattr(found, "agreement_", found).annotators == ["anna", "ben"]
-
-
-def test_chunks_are_refused():
-    da = pytest.importorskip("dask.array")
-    labels = da.from_array(np.array([[1, 1], [2, 2], [1, 2]]), chunks=(2, 2))
-    refused(lambda: ge.Voting(vocabulary="shared").fit(labels), TypeError, "vocabulary='shared'", "compute()")
+            result = read(frame)
+        assert getattr(result, "agreement_", result).annotators == ["anna", "ben"]
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -295,7 +271,6 @@ def test_options_of_no_use_are_refused(folder, capsys, options, said):
 
 @pytest.mark.parametrize("n_annotators", [4, 7, 8])
 def test_few_annotators_all_vote_even_at_chance_level(tmp_path, monkeypatch, capsys, n_annotators):
-    pd = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 600)
@@ -317,7 +292,6 @@ def test_few_annotators_all_vote_even_at_chance_level(tmp_path, monkeypatch, cap
 
 def test_a_copy_of_an_h5ad_file_has_the_names(folder):
     ad = pytest.importorskip("anndata")
-    pd = pytest.importorskip("pandas")
     obs = pd.read_csv("labels.csv", index_col=0, keep_default_na=False).astype("category")
     ad.AnnData(obs=obs).write_h5ad("cells.h5ad")
     assert main(["run", "cells.h5ad", "--shared-names", "-o", "out.h5ad", "--min-confidence", "0.6", "--quiet"]) == 0

@@ -1,9 +1,12 @@
 """CCE's estimators compared with a literal reference that works object by object, on every device."""
 
+from itertools import combinations
+
 import numpy as np
 import oracles
 import pytest
 from conftest import random_labels, refused, structured_labels
+from sklearn.metrics import adjusted_rand_score
 
 import gpuens as ge
 from gpuens.partition import metis
@@ -72,31 +75,22 @@ def test_oc_h_merges_as_the_literal_greedy_does(labels, where, threshold):
     np.testing.assert_allclose(est.merges_.goodness[:linked], [g for _, _, g in literal[:linked]], rtol=1e-9)
 
 
-def test_crc_ia_is_meta_clustering_of_the_literal_similarity(labels, where):
-    check_meta_clusters(ge.CrCIa(3, device=where).fit(labels), labels, oracles.iaoso(labels))
-
-
-@pytest.mark.parametrize("threshold", [None, 0.4])
-def test_crc_c_is_meta_clustering_of_the_literal_similarity(labels, where, threshold):
-    check_meta_clusters(
-        ge.CrCC(3, threshold=threshold, device=where).fit(labels), labels, oracles.ccoso(labels, threshold)
-    )
+@pytest.mark.parametrize("threshold", ["ia", None, 0.4])
+def test_crc_is_meta_clustering_of_the_literal_similarity(labels, where, threshold):
+    method = ge.CrCIa(3, device=where) if threshold == "ia" else ge.CrCC(3, threshold=threshold, device=where)
+    literal = oracles.iaoso(labels) if threshold == "ia" else oracles.ccoso(labels, threshold)
+    check_meta_clusters(method.fit(labels), labels, literal)
 
 
 @pytest.mark.parametrize("mu", [None, 0.0, 0.3, 1.0])
 def test_s_cce_mixes_both(labels, where, mu):
     est = ge.SCCE(3, mu=mu, device=where).fit(labels)
     if mu is None:
-        mu = max(0.0, np.mean([oracles_ari(a, b) for i, a in enumerate(labels.T) for b in labels.T[:i]]))
+        both = [(a >= 0) & (b >= 0) for a, b in combinations(labels.T, 2)]
+        aris = [adjusted_rand_score(a[x], b[x]) for (a, b), x in zip(combinations(labels.T, 2), both, strict=True)]
+        mu = max(0.0, np.mean(aris))
         assert est.mu_ == pytest.approx(mu, abs=1e-12)
     check_meta_clusters(est, labels, mu * oracles.iaoso(labels) + (1 - mu) * oracles.ccoso(labels))
-
-
-def oracles_ari(a, b):
-    from sklearn.metrics import adjusted_rand_score
-
-    both = (a >= 0) & (b >= 0)
-    return adjusted_rand_score(a[both], b[both])
 
 
 def check_meta_clusters(est, labels, similarity):

@@ -59,12 +59,10 @@ def literal_theta(labels, q):
 
 
 def literal_likelihoods(labels, theta, k):
-    return np.array(
-        [
-            [sum(math.log(max(theta[m][r][v], FLOOR)) for m, v in enumerate(row) if v >= 0) for r in range(k)]
-            for row in labels.tolist()
-        ]
-    )
+    logs = [[np.log(np.maximum(of_class, FLOOR)) for of_class in of_member] for of_member in theta]
+    return np.array([
+        [sum(logs[m][r][v] for m, v in enumerate(row) if v >= 0) for r in range(k)] for row in labels.tolist()
+    ])  # fmt: skip
 
 
 def literal_tau(labels, theta, q):
@@ -85,10 +83,7 @@ def literal_fields(graph, q):
 
 
 def literal_log_pseudo_likelihood(fields, q, beta):
-    return sum(
-        beta * (shares * field).sum() - math.log(np.exp(beta * field).sum())
-        for shares, field in zip(q, fields, strict=True)
-    )
+    return sum(beta * (p * x).sum() - math.log(np.exp(beta * x).sum()) for p, x in zip(q, fields, strict=True))
 
 
 def literal_beta(graph, q, beta):
@@ -234,13 +229,13 @@ def test_independent_clusterings_count_each_and_copies_once():
     rng, truth = np.random.default_rng(8), np.arange(3000) // 1000
     labels = np.column_stack([np.where(rng.random(3000) < 0.4, rng.integers(3, size=3000), truth) for _ in range(6)])
     chain = ge.Graph.of(np.column_stack([np.arange(2999), np.arange(1, 3000)]))
-    one = refine_labels(labels, chain, truth, 3)
-    assert 6 * one.tau == pytest.approx(6, abs=0.4)
-    pairs = refine_labels(np.repeat(labels[:, :3], 2, axis=1), chain, truth, 3)
-    single = refine_labels(labels[:, :3], chain, truth, 3)
-    assert 6 * pairs.tau == pytest.approx(3, abs=0.3)
-    assert (pairs.labels == single.labels).mean() > 0.99  # not all: tau of the three alone is cut at 1
-    assert refine_labels(labels[:, [0] * 6], chain, truth, 3).tau == pytest.approx(1 / 6)
+    columns = {"all": range(6), "pairs": [0, 0, 1, 1, 2, 2], "single": range(3), "copies": [0] * 6}
+    results = {name: refine_labels(labels[:, [*m]], chain, truth, 3) for name, m in columns.items()}
+    assert 6 * results["all"].tau == pytest.approx(6, abs=0.4)
+    assert 6 * results["pairs"].tau == pytest.approx(3, abs=0.3)
+    assert results["copies"].tau == pytest.approx(1 / 6)
+    # not all: tau of the three alone is cut at 1
+    assert (results["pairs"].labels == results["single"].labels).mean() > 0.99
 
 
 def test_copies_of_all_clusterings_change_nothing():
@@ -280,12 +275,10 @@ def test_renamed_labels_and_permuted_objects():
     graph, start = ge.Graph.grid((24, 24)), blurred_classes(classes, (24, 24), 4)
     labels = without(labels, 0.1, np.random.default_rng(0))
     result = refine_labels(labels, graph, start, 4)
-    names = np.array([7, 3, 12, 0, 9, 5, -1])
-    renamed = refine_labels(names[labels], graph, start, 4)
+    renamed = refine_labels(np.array([7, 3, 12, 0, 9, 5, -1])[labels], graph, start, 4)
     np.testing.assert_array_equal(result.labels, renamed.labels)
     np.testing.assert_allclose(result.membership, renamed.membership, atol=1e-9)
-    classes_renamed = refine_labels(labels, graph, 3 - start, 4)
-    np.testing.assert_array_equal(result.labels, 3 - classes_renamed.labels)
+    np.testing.assert_array_equal(result.labels, 3 - refine_labels(labels, graph, 3 - start, 4).labels)
     order = np.random.default_rng(3).permutation(len(labels))
     place = np.argsort(order)
     edges = ge.Graph.of(np.column_stack([place[graph.tails], place[graph.heads]])[graph.tails < graph.heads])
@@ -297,26 +290,22 @@ def test_counts_of_rows_are_repetitions():
     """Equal rows may be one row or several."""
     labels, graph, start, k = CASES["few rows"]
     result = refine_labels(labels, graph, start, k)
-    rows = Rows(ge.Ensemble(labels))
-    each = refine(rows, np.arange(len(labels)), graph, np.asarray(start), k)
+    each = refine(Rows(ge.Ensemble(labels)), np.arange(len(labels)), graph, np.asarray(start), k)
     np.testing.assert_allclose(result.membership, each.membership, atol=1e-12)
     np.testing.assert_array_equal(result.labels, each.labels)
 
 
 @pytest.mark.parametrize("k", [4, 7])
 def test_devices_and_threads_give_the_same_bits(k, where, monkeypatch):
-    labels, _, _ = noisy_map((40, 40), 4, "patches", seed=4)
-    labels, graph = (
-        without(labels, 0.05, np.random.default_rng(1)),
-        ge.Graph.neighbors(np.random.default_rng(2).random((1600, 2))),
-    )
+    labels = without(noisy_map((40, 40), 4, "patches", seed=4)[0], 0.05, np.random.default_rng(1))
+    graph = ge.Graph.neighbors(np.random.default_rng(2).random((1600, 2)))
     start = np.random.default_rng(3).integers(k, size=1600)
-    monkeypatch.setenv("GPUENS_THREADS", "1")
-    expected = refine_labels(labels, graph, start, k, max_rounds=3)
-    monkeypatch.setenv("GPUENS_THREADS", "3")
-    result = refine_labels(labels, graph, start, k, where, max_rounds=3)
-    for one, other in zip(expected, result, strict=True):
-        np.testing.assert_array_equal(one, other)
+    results = []
+    for device, threads in (("cpu", "1"), (where, "3")):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        results.append(refine_labels(labels, graph, start, k, device, max_rounds=3))
+    for array, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_memberships_stay_on_the_device(fake_cupy):
@@ -370,10 +359,5 @@ def test_stripes_of_three_pixels_are_kept(noise):
 
 def test_too_much_memory_is_refused_before_the_work(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1KB")
-    labels, graph, start, k = CASES["clear"]
-    refused(
-        lambda: refine_labels(labels, graph, start, k),
-        MemoryError,
-        "memberships of 60 objects in 3 classes",
-        "fewer clusters",
-    )
+    said = "memberships of 60 objects in 3 classes", "fewer clusters"
+    refused(lambda: refine_labels(*CASES["clear"]), MemoryError, *said)

@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import MANY_SHAPES, peak_of, random_labels, structured_labels, thorough
+from conftest import MANY_SHAPES, peak_of, random_labels, refused, structured_labels, thorough
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
@@ -20,6 +20,7 @@ from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.nearest import bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import bounding_weights
 from gpuens.reduction import core_groups
+from gpuens.runtime.device import to_host
 from gpuens.runtime.native import cpu
 from gpuens.similarity import eci
 from gpuens.similarity.diagonal import Diagonal
@@ -46,20 +47,20 @@ def merges_of(dendrogram):
     return [(a, b, s) for (a, b), s in zip(pairs.tolist(), dendrogram.similarities.tolist(), strict=True)]
 
 
-def test_unit_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
-    found, _ = dendrogram_of(any_labels, device=where)
-    assert merges_of(found) == oracles.greedy_average_linkage(any_labels).merges
+def assert_greedy(labels, weights, dendrogram, similarity=None):
+    """Assert that the merges are those of the greedy algorithm on all pairs of rows, to the bit."""
+    expected = oracles.greedy_average_linkage(labels, weights, similarity=similarity)
+    assert [merge[:2] for merge in merges_of(dendrogram)] == [merge[:2] for merge in expected.merges]
+    np.testing.assert_array_equal(dendrogram.similarities, expected.heights)
 
 
-def test_real_weights_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
-    weights = random_weights(any_labels)
-    found, _ = dendrogram_of(any_labels, weights, where)
-    expected = oracles.greedy_average_linkage(any_labels, weights)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-    np.testing.assert_array_equal(found.similarities, expected.heights)
+def test_merges_equal_the_greedy_algorithm_bit_for_bit(any_labels, where):
+    for weights in (None, random_weights(any_labels)):
+        assert_greedy(any_labels, weights, dendrogram_of(any_labels, weights, where)[0])
 
 
-def labels_with_own(kind):
+def labels_with_single_rows(kind):
+    """Return labels whose clusters have one row each in one clustering or two."""
     labels = structured_labels(120, 4, 4, noise=0.2, missing=0.1 * (kind == "missing"), seed=7)[0]
     number = np.random.default_rng(1).permutation(120)
     if kind == "two, of half":
@@ -72,49 +73,36 @@ def labels_with_own(kind):
 @pytest.mark.filterwarnings("ignore:.*one cluster:UserWarning")
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
-def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
-    """Rows that differ only in clusters of a single row are tied.
-
-    If each were a leaf, each round would merge only one pair.
-    """
+def test_rows_that_differ_only_in_clusters_of_one_row_are_one_leaf(sizes, kind, few, where):
+    """Such rows are tied. If each were a leaf, each round would merge only one pair."""
     sizes("partition.linkage.few_rows", MOST_ROWS=few)
-    labels, work = labels_with_own(kind), Work()
+    labels, work = labels_with_single_rows(kind), Work()
     weights = random_weights(labels)
-    found, reduced = dendrogram_of(labels, weights, where, work=work)
+    dendrogram, reduced = dendrogram_of(labels, weights, where, work=work)
     assert len(reduced.counts) > 60
     assert work.rounds < 30
     if kind == "missing":  # missing labels cause further ties, which rounding decides
-        oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
-        return
-    expected = oracles.greedy_average_linkage(labels, weights)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-    np.testing.assert_array_equal(found.similarities, expected.heights)
+        oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(dendrogram))
+    else:
+        assert_greedy(labels, weights, dendrogram)
 
 
 @pytest.mark.parametrize("n_listed", [1, *thorough(2), 5])
-@pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
-def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_listed, where):
+@pytest.mark.parametrize("shape", ["noise", "structured", "missing"])
+def test_short_lists_and_several_tiles_change_nothing(sizes, shape, n_listed, where):
     """Short lists of neighbours are soon empty. Then the linkage unites lists, uses lower bounds and searches again."""
     sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = {
-        "noise": lambda: random_labels(100, 6, (2, 7), seed=seed),
-        "structured": lambda: structured_labels(100, 8, 4, noise=0.4, seed=seed)[0],
-        "missing": lambda: structured_labels(100, 5, 4, noise=0.3, missing=0.3, seed=seed)[0],
+        "noise": lambda: random_labels(100, 6, (2, 7), seed=0),
+        "structured": lambda: structured_labels(100, 8, 4, noise=0.4, seed=1)[0],
+        "missing": lambda: structured_labels(100, 5, 4, noise=0.3, missing=0.3, seed=2)[0],
     }[shape]()
     for weights in (None, random_weights(labels)):
         work = Work()
-        found, reduced = dendrogram_of(labels, weights, where, work=work)
+        dendrogram, reduced = dendrogram_of(labels, weights, where, work=work)
         assert len(reduced.counts) > 64
         assert work.searches > 0
-        expected = oracles.greedy_average_linkage(labels, weights)
-        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-        np.testing.assert_array_equal(found.similarities, expected.heights)
-
-
-def assert_greedy(labels, weights, found):
-    expected = oracles.greedy_average_linkage(labels, weights)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-    np.testing.assert_array_equal(found.similarities, expected.heights)
+        assert_greedy(labels, weights, dendrogram)
 
 
 @pytest.mark.parametrize("tables", [1, 4])
@@ -135,8 +123,7 @@ def test_searches_by_rows_find_the_nearest(sizes, shape, tables):
     sizes("partition.linkage.comparisons", UNDIVIDED_CHUNKS=1, TABLE_BYTES=2**14 // tables)
     for weights in (None, random_weights(labels)):
         with conduct.only("rows"):
-            found, _ = dendrogram_of(labels, weights)
-        assert_greedy(labels, weights, found)
+            assert_greedy(labels, weights, dendrogram_of(labels, weights)[0])
 
 
 @pytest.mark.parametrize(
@@ -152,26 +139,18 @@ def test_searches_by_tiles_find_the_nearest(sizes, shape):
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
-    sizes("partition.linkage.conduct", N_LISTED=3)
     for weights in (None, random_weights(labels)):
-        trees = []
-        for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
-            sizes("partition.linkage.conduct", TILE_ROWS=tile)
-            sizes(
-                "partition.linkage.conduct", MOST_CEILINGS=ceilings
-            )  # tiles become larger if the ceilings of tiles may use little memory
+        for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):  # few ceilings make tiles larger
+            sizes("partition.linkage.conduct", N_LISTED=3, TILE_ROWS=tile, MOST_CEILINGS=ceilings)
             with conduct.only("tiles"):
-                trees.append(dendrogram_of(labels, weights)[0])
-        assert_greedy(labels, weights, trees[0])
-        assert merges_of(trees[0]) == merges_of(trees[1]) == merges_of(trees[2])
+                assert_greedy(labels, weights, dendrogram_of(labels, weights)[0])
 
 
 @pytest.mark.parametrize("kind", ["tiles", "rows"])
 def test_more_clusterings_than_16_bits_can_sum(kind):
     labels = random_labels(60, 4200, 3, seed=1)
     with conduct.only(kind):
-        found, _ = dendrogram_of(list(labels.T))
-    assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
+        assert_greedy(labels, None, dendrogram_of(list(labels.T))[0])
 
 
 def test_the_kind_of_search_changes_from_round_to_round():
@@ -190,13 +169,14 @@ def test_the_kind_of_search_changes_from_round_to_round():
 def test_like_rows_are_side_by_side(where):
     labels, truth = structured_labels(4000, 10, 8, noise=0.3, missing=0.1, seed=1)
     codes = Ensemble(labels)
-    order = gpuens.runtime.device.to_host(locality_order(codes.codes_on(where), codes.offsets, device=where))
+    order = to_host(locality_order(codes.codes_on(where), codes.offsets, device=where))
     assert sorted(order.tolist()) == list(range(4000))
-    classes = truth[order][: 4000 // 64 * 64].reshape(-1, 64)
-    of_most = np.array([np.bincount(tile).max() for tile in classes])
-    assert of_most.mean() > 0.85 * 64
-    by_labels = truth[np.lexsort(labels.T)][: 4000 // 64 * 64].reshape(-1, 64)
-    assert of_most.mean() > 1.2 * np.mean([np.bincount(tile).max() for tile in by_labels])
+
+    def alike(order):
+        """Return the mean number of objects of the most frequent class in a tile."""
+        return np.mean([np.bincount(tile).max() for tile in truth[order][: 4000 // 64 * 64].reshape(-1, 64)])
+
+    assert alike(order) > max(0.85 * 64, 1.2 * alike(np.lexsort(labels.T)))
 
 
 def test_an_order_of_rows_saves_comparisons_and_depends_on_no_thread(monkeypatch):
@@ -223,7 +203,7 @@ def test_an_order_of_rows_saves_comparisons_and_depends_on_no_thread(monkeypatch
 def test_any_number_of_rows_can_be_put_in_order(n, where):
     ensemble = Ensemble(random_labels(n, 3, 5, missing=0.3, seed=n))
     order = locality_order(ensemble.codes_on(where), ensemble.offsets, device=where)
-    np.testing.assert_array_equal(np.sort(gpuens.runtime.device.to_host(order)), np.arange(n))
+    np.testing.assert_array_equal(np.sort(to_host(order)), np.arange(n))
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 100])
@@ -232,28 +212,17 @@ def test_nodes_of_reverse_neighbors_may_run_out(n_nodes, sizes):
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
     sizes("partition.linkage.conduct", NODES_PER_REGION=n_nodes)
     for weights in (None, random_weights(labels)):
-        found, _ = dendrogram_of(labels, weights)
-        greedy = oracles.greedy_average_linkage(labels, weights)
-        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
-        np.testing.assert_array_equal(found.similarities, greedy.heights)
-
-
-def beside_identifiers(objects_each, place):
-    """Return labels with an inserted column that names each object, or each pair of objects."""
-    labels = structured_labels(150, 3, 4, noise=0.3, seed=2)[0]
-    names = np.random.default_rng(3).permutation(150) // objects_each
-    return np.insert(labels, place, names, axis=1)
+        assert_greedy(labels, weights, dendrogram_of(labels, weights)[0])
 
 
 @pytest.mark.parametrize("place", [0, 3])
 @pytest.mark.parametrize("objects_each", [1, 2])
 def test_an_identifier_among_the_clusterings(objects_each, place, where):
-    labels = beside_identifiers(objects_each, place)
-    found, _ = dendrogram_of(labels, device=where)
-    assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
+    names = np.random.default_rng(3).permutation(150) // objects_each
+    labels = np.insert(structured_labels(150, 3, 4, noise=0.3, seed=2)[0], place, names, axis=1)
+    assert_greedy(labels, None, dendrogram_of(labels, device=where)[0])
     weights = random_weights(labels)
-    found, _ = dendrogram_of(labels, weights, where)
-    oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
+    oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(dendrogram_of(labels, weights, where)[0]))
 
 
 def test_clusters_of_one_row_cost_no_comparisons():
@@ -271,15 +240,11 @@ def test_an_identifier_does_not_defeat_the_screen():
 
     Tiles must still hold similar rows.
     """
-    labels = structured_labels(4000, 4, 8, noise=0.05, seed=4)[0]
-    work = {}
-    for name, place in (("first", 0), ("last", 4)):
-        work[name] = Work()
-        dendrogram_of(
-            np.insert(labels, place, np.random.default_rng(5).permutation(4000) // 2, axis=1), work=work[name]
-        )
-    assert work["first"].comparisons < 1.5 * work["last"].comparisons
-    assert work["first"].comparisons < 0.7 * 4000**2 * 5
+    labels, names = structured_labels(4000, 4, 8, noise=0.05, seed=4)[0], np.random.default_rng(5).permutation(4000)
+    first, last = Work(), Work()
+    for work, place in ((first, 0), (last, 4)):
+        dendrogram_of(np.insert(labels, place, names // 2, axis=1), work=work)
+    assert first.comparisons < min(1.5 * last.comparisons, 0.7 * 4000**2 * 5)
 
 
 # Shapes without ties. (Missing labels, or a clustering that refines another, make several rows equally near.)
@@ -319,10 +284,7 @@ def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_lis
 
 @pytest.mark.parametrize("theta", [theta for theta in THETAS if theta >= 0.01])
 def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
-    """The reference is an N × N matrix in extended precision (x87).
-
-    Its exponents can hold any ECI, without a lower limit.
-    """
+    """Exponents of extended precision (x87) can hold any ECI, without a lower limit."""
     labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
     h = oracles.entropy(labels).astype(np.longdouble)
     weights = np.exp(-h / (np.longdouble(theta) * labels.shape[1]))
@@ -338,25 +300,21 @@ def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
         np.testing.assert_array_equal(est.dendrogram_.cut(k), oracles.cut(expected.merges, n_groups, k))
 
 
-def test_a_floor_of_eci_that_shows_is_warned_of():
-    labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
-    with pytest.warns(
-        UserWarning, match=r"^theta=0.001 is so small that \d+ of \d+ clusters have the smallest ECI, 1e-100, .*\.$"
-    ):
-        weights = eci(labels, 0.001)
-    assert weights.min() == 1e-100
-    np.testing.assert_allclose(eci(labels, 0.01), oracles.eci(labels, 0.01), rtol=1e-10)
-
-
 @pytest.mark.filterwarnings("ignore:theta=")
 @pytest.mark.parametrize("theta", [0.001, 0.01, 0.02])
 def test_tiny_theta_on_more_rows_than_lists_hold(theta):
     """A bound of 0 once let a region retire while it was the nearest of others, which crashed the interpreter."""
-    labels = structured_labels(400, 10, 6, noise=0.3, seed=1)[0]
-    est = gpuens.LWEA(6, theta=theta).fit(labels)
-    assert np.bincount(est.labels_).sum() == 400
+    est = gpuens.LWEA(6, theta=theta).fit(structured_labels(400, 10, 6, noise=0.3, seed=1)[0])
     assert est.n_clusters_ == 6
     assert len(est.dendrogram_.similarities) == est.reduction_.n_representatives - 1
+
+
+def test_a_floor_of_eci_that_shows_is_warned_of():
+    labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
+    sentence = r"^theta=0.001 is so small that \d+ of \d+ clusters have the smallest ECI, 1e-100, .*\.$"
+    with pytest.warns(UserWarning, match=sentence):
+        assert eci(labels, 0.001).min() == 1e-100
+    np.testing.assert_allclose(eci(labels, 0.01), oracles.eci(labels, 0.01), rtol=1e-10)
 
 
 def test_bounding_weights_are_upper_bounds_whose_products_are_normal():
@@ -372,50 +330,42 @@ def test_bounding_weights_are_upper_bounds_whose_products_are_normal():
 
 
 def test_what_64_bits_cannot_hold_is_refused():
-    labels = random_labels(20, 4, 3, seed=1)
-    reduced = core_groups(Rows(labels))
+    reduced = core_groups(Rows(random_labels(20, 4, 3, seed=1)))
     rows, ones = reduced.rows, np.ones(reduced.ensemble.n_clusters)
     for bad in (0.0, 1e-160, 1e160, np.nan, np.inf, -1.0):
-        weights = ones.copy()
-        weights[1] = bad
+        weights = np.where(np.arange(len(ones)) == 1, bad, ones)
         with pytest.raises(ValueError, match=r"^weights differ too much .* must be from 1e-150 to 1e\+150; .*\.$"):
             average_linkage(rows, Diagonal(weights, rows.offsets))
-    most = 2**31 - 1  # counts of histograms are int32
-    for total in (most, most + 1):
-        counts = np.append(total - len(rows) + 1, np.ones(len(rows) - 1, dtype=np.int64))
-        heavy = Rows.of(rows.ensemble, counts, "cpu")
-        if total == most:
-            assert (average_linkage(heavy, Diagonal(ones, rows.offsets)).similarities >= 0).all()
-    match = (
-        r"adds up to 2.1475e\+09, but average linkage of 4 clusterings counts at most 2.1475e\+09 .* divide the weights"
+    largest = 2**31 - 1  # counts of histograms are int32
+    fits, heavy = (
+        Rows.of(rows.ensemble, np.append(total - len(rows) + 1, np.ones(len(rows) - 1, dtype=np.int64)), "cpu")
+        for total in (largest, largest + 1)
     )
-    with pytest.raises(ValueError, match=match):
-        average_linkage(heavy, Diagonal(ones, rows.offsets))
+    assert (average_linkage(fits, Diagonal(ones, rows.offsets)).similarities >= 0).all()
+    refused(
+        lambda: average_linkage(heavy, Diagonal(ones, rows.offsets)), ValueError, "divide the weights",
+        "adds up to 2.1475e+09, but average linkage of 4 clusterings counts at most 2.1475e+09",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype_needed", [300, 70_000])
-def test_wide_codes(dtype_needed):
-    """Codes are uint16 and uint32 because one clustering has too many clusters for a narrower dtype."""
-    labels = np.repeat(structured_labels(60, 5, 3, seed=3)[0], 1, axis=0)
-    wide = np.vstack([labels, np.zeros((dtype_needed, 5), dtype=np.int64)])
-    wide[60:, 0] = 10 + np.arange(dtype_needed)
+@pytest.mark.parametrize(("n_more", "dtype"), [(300, np.uint16), (70_000, np.uint32)])
+def test_wide_codes(n_more, dtype):
+    """Codes are wide because one clustering has too many clusters for a narrower dtype."""
+    labels = structured_labels(60, 5, 3, seed=3)[0]
+    wide = np.vstack([labels, np.zeros((n_more, 5), dtype=np.int64)])
+    wide[60:, 0] = 10 + np.arange(n_more)
     ensemble = Ensemble(wide)
-    first = ensemble.take(np.arange(60))
-    reduced = core_groups(Rows(first))
-    weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    found = average_linkage(reduced.rows, Diagonal(weights, ensemble.offsets))
-    assert ensemble.codes.dtype == (np.uint16 if dtype_needed == 300 else np.uint32)
-    assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
+    assert ensemble.codes.dtype == dtype
+    diagonal = Diagonal(np.ones(ensemble.n_clusters, dtype=np.int64), ensemble.offsets)
+    assert_greedy(labels, None, average_linkage(core_groups(Rows(ensemble.take(np.arange(60)))).rows, diagonal))
 
 
 def test_threads_change_nothing(monkeypatch):
-    labels = structured_labels(3000, 8, 6, noise=0.5, seed=1)[0]
-    results = []
+    labels, trees = structured_labels(3000, 8, 6, noise=0.5, seed=1)[0], []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        found, _ = dendrogram_of(labels, random_weights(labels))
-        results.append(merges_of(found))
-    assert results[0] == results[1]
+        trees.append(merges_of(dendrogram_of(labels, random_weights(labels))[0]))
+    assert trees[0] == trees[1]
 
 
 def test_label_comparisons_are_counted_and_few():
@@ -436,13 +386,11 @@ def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch, method):
 
 
 def test_the_estimate_of_memory_covers_what_is_allocated():
-    labels = random_labels(20_000, 10, 40, seed=1)
-    ensemble = Ensemble(labels)
+    ensemble = Ensemble(random_labels(20_000, 10, 40, seed=1))
     reduced = core_groups(Rows(ensemble))
-    weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
-    nearest_lists(nearest_index(*given), 16)  # warm-up: packages are imported before memory is measured
-    peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
+    rows = reduced.ensemble.codes, ensemble.offsets, np.ones(ensemble.n_clusters, dtype=np.int64), reduced.counts
+    nearest_lists(nearest_index(*rows), 16)  # warm-up: packages are imported before memory is measured
+    peak = peak_of(lambda: nearest_lists(nearest_index(*rows), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
 
@@ -462,10 +410,7 @@ def linked_from(first_lists):
 
 
 def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
-    """Regions can name each other as nearest in a circle only if rounding changes the last bit.
-
-    This test builds a circle.
-    """
+    """Regions name each other as nearest in a circle only if rounding changes the last bit."""
 
     def circle(lists):
         lists.ids[:, 0], lists.similarities[:, 0] = [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]
@@ -491,8 +436,14 @@ def test_a_bound_that_is_too_low_is_an_error_not_a_wrong_merge():
 
 def general_dendrogram(labels, similarity, device="cpu", work=None):
     ensemble = Ensemble(labels)
-    reduced = core_groups(Rows(ensemble))
-    return average_linkage(as_rows(reduced.rows, device), Full(similarity, ensemble.offsets), work=work), reduced
+    rows = as_rows(core_groups(Rows(ensemble)).rows, device)
+    return average_linkage(rows, Full(similarity, ensemble.offsets), work=work)
+
+
+def real_similarity(labels, seed):
+    """Return a symmetric matrix of similarities from -2 to 2."""
+    s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
+    return s + s.T
 
 
 def whole_similarity(n_clusters, kind, seed=0):
@@ -507,24 +458,19 @@ def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_li
     """The greedy algorithm's order also holds for ties and negative similarities."""
     sizes("partition.linkage.conduct", N_LISTED=n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
-    found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
-    expected = oracles.greedy_average_linkage(any_labels, similarity=similarity)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-    np.testing.assert_array_equal(found.similarities, expected.heights)
+    assert_greedy(any_labels, None, general_dendrogram(any_labels, similarity.astype(np.float64), where), similarity)
 
 
 @pytest.mark.parametrize(("n_listed", "seed"), [(1, 0), (2, 1), (16, 2)])
 def test_any_similarity_of_real_numbers(n_listed, seed, where, sizes):
     sizes("partition.linkage.conduct", N_LISTED=n_listed)
     labels = structured_labels(80, 6, 4, noise=0.4, missing=0.1, seed=seed)[0]
-    s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
-    s += s.T
-    work = Work()
-    found, _ = general_dendrogram(labels, s, where, work)
+    s, work = real_similarity(labels, seed), Work()
+    dendrogram = general_dendrogram(labels, s, where, work)
     expected = oracles.average_linkage_of_all_pairs(labels, oracles.revised_coassociation(labels, s))
-    np.testing.assert_allclose(found.similarities, expected.heights, rtol=0, atol=1e-12)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in expected.merges]
-    assert (found.similarities < 0).any()
+    np.testing.assert_allclose(dendrogram.similarities, expected.heights, rtol=0, atol=1e-12)
+    assert [merge[:2] for merge in merges_of(dendrogram)] == [merge[:2] for merge in expected.merges]
+    assert (dendrogram.similarities < 0).any()
     assert n_listed == 16 or work.searches > 0
 
 
@@ -532,38 +478,32 @@ def test_any_similarity_of_real_numbers(n_listed, seed, where, sizes):
 def test_any_similarity_beyond_the_numbers_of_float32(exponent):
     """Bounds in float32, by which searches rule out most pairs, must hold beyond the range of float32."""
     labels = structured_labels(150, 6, 4, noise=0.4, missing=0.1, seed=3)[0]
-    s = np.random.default_rng(3).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
-    s += s.T
-    expected, _ = general_dendrogram(labels, s)
-    found, _ = general_dendrogram(labels, s * 2.0**exponent)
-    np.testing.assert_array_equal(found.similarities, expected.similarities * 2.0**exponent)
-    assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in merges_of(expected)]
+    s = real_similarity(labels, 3)
+    expected, scaled = general_dendrogram(labels, s), general_dendrogram(labels, s * 2.0**exponent)
+    assert merges_of(scaled) == [(a, b, height * 2.0**exponent) for a, b, height in merges_of(expected)]
 
 
 @pytest.mark.parametrize("n", [17, 65, 300, 1300])
 def test_searches_under_any_similarity_have_few_queries_or_many(n):
     """Up to 16 queries share one vector, and 1,024 and more four vectors."""
     labels = structured_labels(n, 6, 4, noise=0.6, seed=n)[0]
-    s = np.random.default_rng(n).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
-    s += s.T
-    found, reduced = general_dendrogram(labels, s)
-    n_rows = len(reduced.counts)
-    incidence = np.zeros((n_rows, len(s)))
-    np.put_along_axis(incidence, reduced.ensemble.to_array() + reduced.ensemble.offsets[:-1], 1.0, axis=1)
+    s = real_similarity(labels, n)
+    dendrogram, rows = general_dendrogram(labels, s), core_groups(Rows(labels)).ensemble
+    incidence = np.zeros((len(rows), len(s)))
+    np.put_along_axis(incidence, rows.to_array() + rows.offsets[:-1], 1.0, axis=1)
     pairs = incidence @ s @ incidence.T / labels.shape[1]
     np.fill_diagonal(pairs, -np.inf)
     best = np.unravel_index(pairs.argmax(), pairs.shape)
-    assert (found.kept[0], found.absorbed[0]) == tuple(sorted(best))
-    np.testing.assert_allclose(found.similarities[0], pairs.max(), rtol=1e-12)
-    assert len(found.kept) == n_rows - 1
+    assert (dendrogram.kept[0], dendrogram.absorbed[0]) == tuple(sorted(best))
+    np.testing.assert_allclose(dendrogram.similarities[0], pairs.max(), rtol=1e-12)
+    assert len(dendrogram.kept) == len(rows) - 1
 
 
 def test_a_diagonal_in_full_is_the_diagonal():
     labels = structured_labels(300, 8, 4, noise=0.3, seed=1)[0]
     weights = random_weights(labels)
-    found, _ = general_dendrogram(labels, np.diag(weights))
-    expected, _ = dendrogram_of(labels, weights)
-    np.testing.assert_allclose(found.similarities, expected.similarities, rtol=0, atol=1e-14)
+    full, diagonal = general_dendrogram(labels, np.diag(weights)), dendrogram_of(labels, weights)[0]
+    np.testing.assert_allclose(full.similarities, diagonal.similarities, rtol=0, atol=1e-14)
 
 
 def test_any_similarity_that_does_not_fit_is_refused_before_it_starts(monkeypatch):

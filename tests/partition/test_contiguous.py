@@ -69,9 +69,8 @@ def test_merges_equal_those_of_the_dense_matrix(kind, weighted):
         counts = rng.integers(1, 4, n)
         table = drawn_table(rng, n, counts)
         eighths = rng.integers(0, 9, table.shape[1]) if weighted else np.full(table.shape[1], 8)
-        merges = contiguous_average_linkage(
-            (table * eighths) @ table.T, counts, zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
-        )
+        edges = zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
+        merges = contiguous_average_linkage((table * eighths) @ table.T, counts, edges)
         expected = [(a, b, 0.125 * similarity) for a, b, similarity in merges]
         assert merges_of(graph, counts, table, eighths / 8) == expected
         assert merges_of(graph, counts, table, eighths / 8, (n + 1) // 2) == expected[: n - (n + 1) // 2]
@@ -81,22 +80,20 @@ def test_merges_equal_those_of_the_dense_matrix(kind, weighted):
 @pytest.mark.parametrize("kind", ["star", "line", "clique"])
 def test_unions_of_many_neighbours_are_not_scored_again_at_each_merge(kind, rows):
     """With a score of every neighbour at every merge, stars and lines of this size take minutes."""
-    rng = np.random.default_rng(0)
     n = {"star": 3000 if rows == "drawn" else 100_000, "line": 100_000, "clique": 300}[kind]
     if kind == "clique":
         first, second = np.triu_indices(n, 1)
     else:
         first, second = (np.zeros(n - 1, np.int64) if kind == "star" else np.arange(n - 1)), np.arange(1, n)
     graph = Graph.of_edges(Edges(first, second, np.ones(len(first)), n))
-    labels = np.arange(n)[:, None] if rows == "apart" else (np.arange(n) > 0)[:, None] * np.ones((1, 3), np.int64)
-    if rows == "drawn":
-        labels = rng.integers(9, size=(n, 5)) + 9 * np.arange(5)
-    entries = cpu.SparseRows(
-        np.arange(n + 1) * labels.shape[1], labels.ravel().astype(np.int32), np.ones(labels.size, np.int32)
-    )
-    _, absorbed, _ = contiguous_merges(
-        graph.starts, graph.heads, np.ones(n, np.int64), entries, np.ones(int(labels.max()) + 1)
-    )
+    labels = {
+        "apart": lambda: np.arange(n)[:, None],
+        "equal": lambda: (np.arange(n) > 0)[:, None] * np.ones((1, 3), np.int64),
+        "drawn": lambda: np.random.default_rng(0).integers(9, size=(n, 5)) + 9 * np.arange(5),
+    }[rows]()
+    starts, clusters = np.arange(n + 1) * labels.shape[1], labels.ravel().astype(np.int32)
+    entries, weights = cpu.SparseRows(starts, clusters, np.ones(labels.size, np.int32)), np.ones(labels.max() + 1)
+    _, absorbed, _ = contiguous_merges(graph.starts, graph.heads, np.ones(n, np.int64), entries, weights)
     assert len(set(absorbed.tolist())) == n - 1
 
 
@@ -117,27 +114,21 @@ def test_components_are_linked_as_if_alone():
     table, weights, counts = rng.integers(0, 99, (160, 6)), rng.random(6), rng.integers(1, 4, 160)
     pairs = [drawn_pairs("hubs", 80, rng), drawn_pairs("line", 80, rng)]
     whole = graph_of(pairs[0] + [(80 + i, 80 + j) for i, j in pairs[1]], 160)
-    alone = [
-        (80 * part + a, 80 * part + b, similarity)
-        for part in (0, 1)
-        for a, b, similarity in merges_of(
-            graph_of(pairs[part], 80), *(of[80 * part :][:80] for of in (counts, table)), weights
-        )
-    ]
+    alone = []
+    for part, start in enumerate((0, 80)):
+        merges = merges_of(graph_of(pairs[part], 80), counts[start:][:80], table[start:][:80], weights)
+        alone += [(start + a, start + b, similarity) for a, b, similarity in merges]
     assert sorted(merges_of(whole, counts, table, weights)) == sorted(alone)
 
 
 def test_threads_do_not_change_bits(monkeypatch):
-    rng = np.random.default_rng(3)
-    labels, graph = rng.integers(4, size=(40_000, 6)), Graph.grid((200, 200))
-    found = []
+    labels, graph, results = np.random.default_rng(3).integers(4, size=(40_000, 6)), Graph.grid((200, 200)), []
     for threads in ("1", "2"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         est = ge.LWEA(9).fit(labels, graph=graph)
-        found.append(
-            (est.labels_.tobytes(), est.dendrogram_.kept.tobytes(), est.dendrogram_.raw_similarities.tobytes())
-        )
-    assert found[0] == found[1]
+        results.append([est.labels_, est.dendrogram_.kept, est.dendrogram_.raw_similarities])
+    for array, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 # --- EAC and LWEA -----------------------------------------------------------------------------------------------------
@@ -158,10 +149,6 @@ def weights_without_ties(n_clusterings, seed=0):
     return np.random.default_rng(seed).uniform(0.5, 1.5, n_clusterings)
 
 
-def is_connected(graph, members):
-    return graph.subgraph(members).n_components == 1
-
-
 def test_clusters_are_connected_and_distances_never_fall():
     labels, graph, truth = blocks()
     est = ge.EAC(4).fit(labels, graph=graph)
@@ -171,7 +158,7 @@ def test_clusters_are_connected_and_distances_never_fall():
     for k in (1, 2, 4, 9, 30):
         cut = est.cut(k)
         assert len(np.unique(cut)) == k
-        assert all(is_connected(graph, np.flatnonzero(cut == c)) for c in range(k))
+        assert all(graph.subgraph(np.flatnonzero(cut == c)).n_components == 1 for c in range(k))
         np.testing.assert_array_equal(cut, ge.EAC(k).fit_predict(labels, graph=graph))
     by_distance = ge.EAC(distance_threshold=0.8).fit(labels, graph=graph)
     np.testing.assert_array_equal(by_distance.labels_, est.cut(1 + int((est.distances_ >= 0.8).sum())))
@@ -253,25 +240,25 @@ def test_number_of_clusters_is_chosen_as_without_a_graph():
 
 
 @pytest.mark.parametrize(
-    "refused",
+    ("estimator", "given"),
     [
-        lambda labels, graph: ge.KCC(2).fit(labels, graph=graph),
-        lambda labels, graph: ge.EAC(2, linkage="single").fit(labels, graph=graph),
-        lambda labels, graph: ge.LWEA(2, linkage="complete").fit(labels, graph=graph),
-        lambda labels, graph: ge.EAC(2, missing="ignore").fit(labels, graph=graph),
-        lambda labels, graph: ge.EAC(2, min_size=3).fit(labels, graph=graph),
-        lambda labels, graph: ge.EAC(2, reduction="sample:50").fit(labels, graph=graph),
-        lambda labels, graph: ge.EAC(2).fit(labels, graph=graph, sample_weight=np.ones(len(labels))),
-        lambda labels, graph: ge.SCEC(2).fit([np.eye(4)[labels[:, 0]]], graph=graph),
-        lambda labels, graph: ge.Consensus(2, similarity="coupled").fit(labels, graph=graph),
+        (ge.KCC(2), {}),
+        (ge.EAC(2, linkage="single"), {}),
+        (ge.LWEA(2, linkage="complete"), {}),
+        (ge.EAC(2, missing="ignore"), {}),
+        (ge.EAC(2, min_size=3), {}),
+        (ge.EAC(2, reduction="sample:50"), {}),
+        (ge.EAC(2), {"sample_weight": np.ones(144)}),
+        (ge.SCEC(2), {}),
+        (ge.Consensus(2, similarity="coupled"), {}),
     ],
 )
-def test_fits_that_take_no_graph_name_those_that_do(refused):
+def test_fits_that_take_no_graph_name_those_that_do(estimator, given):
     labels, graph, _ = blocks()
-    with pytest.raises(
-        TypeError, match=r"graph was given, but .*; EAC, LWEA and WEAC with average linkage take a graph"
-    ):
-        refused(labels, graph)
+    labels = [np.eye(4)[labels[:, 0]]] if isinstance(estimator, ge.SCEC) else labels
+    sentence = r"graph was given, but .*; EAC, LWEA and WEAC with average linkage take a graph"
+    with pytest.raises(TypeError, match=sentence):
+        estimator.fit(labels, graph=graph, **given)
 
 
 def test_a_giant_among_few_others_causes_a_warning():

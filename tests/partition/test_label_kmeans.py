@@ -53,14 +53,9 @@ def centroids_at(search, places):
 
 
 def step_of(search, cost, const, n_clusters):
-    """Return the clusters after one iteration."""
-    (found,) = search.side_by_side([search.clusters(cost, const, n_clusters)])
-    return found
-
-
-def labels_of(search, found):
-    """Return the labels of the rows that were clustered."""
-    return found.rule(search.rows)
+    """Return the clusters after one iteration, and the labels of the rows."""
+    (clusters,) = search.side_by_side([search.clusters(cost, const, n_clusters)])
+    return clusters, clusters.rule(search.rows)
 
 
 def run(ens, tables, weights, k, where="cpu", seed=0, **options):
@@ -68,17 +63,16 @@ def run(ens, tables, weights, k, where="cpu", seed=0, **options):
     return label_kmeans(rows, squared_euclidean(tables), k, rng=np.random.default_rng(seed), **options)
 
 
-def centroids_of(found, ens, tables, weights):
+def centroids_of(partition, ens, tables, weights):
     """Return the arrays cost and const of the centroids of a partition."""
-    counted = label_histograms(ens.codes, ens.offsets, weights, found.labels, found.n_clusters)
-    return squared_euclidean(tables)(counted / np.bincount(found.labels, weights=weights))
+    histograms = label_histograms(ens.codes, ens.offsets, weights, partition.labels, partition.n_clusters)
+    return squared_euclidean(tables)(histograms / np.bincount(partition.labels, weights=weights))
 
 
-def same(found, expected):
+def same(partition, expected):
     """Check that two partitions are equal to the bit."""
-    np.testing.assert_array_equal(found.labels, expected.labels)
-    assert found.n_clusters == expected.n_clusters
-    assert found.results == expected.results
+    np.testing.assert_array_equal(partition.labels, expected.labels)
+    assert (partition.n_clusters, partition.results) == (expected.n_clusters, expected.results)
 
 
 class OnePiece(Rows):
@@ -109,17 +103,9 @@ class OnePiece(Rows):
 
 
 def features(ens, tables):
-    """Return the features (G, D): the concatenated table rows of the labels of each row.
-
-    A missing label gives zeros.
-    """
-    rows = []
-    for row in ens.to_array():
-        parts = [
-            table[label] if label >= 0 else np.zeros(table.shape[1]) for label, table in zip(row, tables, strict=True)
-        ]
-        rows.append(np.concatenate(parts))
-    return np.array(rows)
+    """Return the features (G, D): the concatenated table rows of the labels of each row, zeros for missing labels."""
+    padded = [np.vstack([table, np.zeros(table.shape[1])]) for table in tables]  # the label -1 is the last row
+    return np.hstack([table[labels] for table, labels in zip(padded, ens.to_array().T, strict=True)])
 
 
 def distances(X, centers):
@@ -131,8 +117,7 @@ def means(X, weights, labels):
 
 
 def objective(X, weights, labels):
-    centers = means(X, weights, labels)
-    return sum(w * ((x - centers[label]) ** 2).sum() for x, w, label in zip(X, weights, labels, strict=True))
+    return weights @ ((X - means(X, weights, labels)[labels]) ** 2).sum(axis=1)
 
 
 def step(X, weights, centers, n_clusters):
@@ -207,39 +192,12 @@ def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, n_labels, n)
-    found = label_histograms(
-        on(where, codes), offsets, weights, devices.namespace(where).asarray(labels), n_labels, device=where
-    )
+    on_device = devices.namespace(where).asarray(labels)
+    histograms = label_histograms(on(where, codes), offsets, weights, on_device, n_labels, device=where)
     expected = np.zeros((offsets[-1], n_labels), dtype=np.int64)
     for g, m in np.argwhere(codes != np.iinfo(dtype).max):
         expected[offsets[m] + codes[g, m], labels[g]] += weights[g]
-    assert found.dtype == np.int64
-    np.testing.assert_array_equal(devices.to_host(found), expected)
-
-
-@pytest.mark.kernels
-@pytest.mark.tiny
-def test_tiny(one_block):
-    """Each kernel runs with a single block, whose threads run in parallel on the host."""
-    codes, offsets = ensemble(33, "uint8")
-    rng = np.random.default_rng(4)
-    cost, const, labels = rng.random((offsets[-1], 9)), rng.random(9), rng.integers(0, 3, 33)
-    for function, args in [
-        (nearest_centroids, (codes, offsets, cost, const)),
-        (label_histograms, (codes, offsets, np.arange(33), labels, 3)),
-    ]:
-        for found, expected in zip(function(*args, device="emulated"), function(*args), strict=True):
-            np.testing.assert_array_equal(found, expected)
-
-
-class Given:
-    """A rule that returns given labels for all rows."""
-
-    def __init__(self, labels):
-        self.labels = labels
-
-    def __call__(self, rows):
-        return self.labels
+    np.testing.assert_array_equal(devices.to_host(histograms), expected, strict=True)
 
 
 @pytest.mark.parametrize("kind", ["any", "flat", "centred"])
@@ -248,16 +206,19 @@ def test_squared_euclidean(kind):
     tables, weights, labels = tables_of(ens, kind), counts_for(33), np.arange(33) % 4
     X = features(ens, tables)
     search = search_of(ens, tables, weights)
-    given = Given(labels)
-    found = search.measure(given, *count_labels(search.rows, given, 4))
+
+    def rule(rows):
+        return labels
+
+    clusters = search.measure(rule, *count_labels(search.rows, rule, 4))
     expected = distances(X, means(X, weights, labels))
     for row, from_centers in zip(ens.to_array(), expected, strict=True):
-        own = found.const + found.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
-        np.testing.assert_allclose(own, from_centers, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.objective, objective(X, weights, labels), rtol=1e-12)
-    to_some = search.distances_to(search.codes_at([[5, 5, 20]]))[:, 0]
-    np.testing.assert_allclose(to_some, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
-    assert (to_some[[5, 20], [0, 2]] == 0).all()
+        looked_up = clusters.const + clusters.cost[(ens.offsets[:-1] + row)[row >= 0]].sum(axis=0)
+        np.testing.assert_allclose(looked_up, from_centers, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(clusters.objective, objective(X, weights, labels), rtol=1e-12)
+    to_rows = search.distances_to(search.codes_at([[5, 5, 20]]))[:, 0]
+    np.testing.assert_allclose(to_rows, distances(X, X[[5, 5, 20]]), rtol=0, atol=1e-12)
+    assert (to_rows[[5, 20], [0, 2]] == 0).all()
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------
@@ -273,35 +234,33 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
     X = features(ens, tables)
     search = search_of(ens, tables, weights, where)
     start = np.random.default_rng(5).choice(len(labels), k, replace=False)
-    ((found, _, converged),) = search.side_by_side([_lloyd(search, *centroids_at(search, start), k, 100)])
-    expected = lloyd(X, weights, X[start], k)
-    np.testing.assert_array_equal(labels_of(search, found), expected)
-    np.testing.assert_allclose(found.objective, objective(X, weights, expected), rtol=1e-10, atol=1e-10)
+    ((clusters, _, converged),) = search.side_by_side([_lloyd(search, *centroids_at(search, start), k, 100)])
     assert converged
+    expected = lloyd(X, weights, X[start], k)
     others = KMeans(k, init=X[start], n_init=1, tol=0).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(labels_of(search, found), others.labels_)
-    np.testing.assert_allclose(found.objective, others.inertia_, rtol=1e-10, atol=1e-10)
+    for assigned, inertia in ((expected, objective(X, weights, expected)), (others.labels_, others.inertia_)):
+        np.testing.assert_array_equal(clusters.rule(search.rows), assigned)
+        np.testing.assert_allclose(clusters.objective, inertia, rtol=1e-10, atol=1e-10)
 
 
 def test_no_other_row_goes_to_a_centroid_without_rows(where):
     rows = Rows.of(ge.Ensemble([[0, 1, 2]]), np.ones(3), where)
     search = _LloydRun(rows.take(slice(1, 3)), squared_euclidean([np.array([[0.0], [10.0], [20.0]])]))
-    found = step_of(search, *search.divergence(np.eye(3)), 2)
-    assert found.rule(rows).tolist() == [0, 0, 1]
+    clusters, _ = step_of(search, *search.divergence(np.eye(3)), 2)
+    assert clusters.rule(rows).tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("kind", ["any", "centred"])
 def test_the_objective_never_rises(kind, where):
     ens = ge.Ensemble(random_labels(400, 6, (2, 6), missing=0.1, seed=6))
     tables, weights = tables_of(ens, kind), counts_for(400)
-    search = search_of(ens, tables, weights, where)
-    X = features(ens, tables)
-    found = step_of(search, *centroids_at(search, np.arange(9)), 9)
+    search, X = search_of(ens, tables, weights, where), features(ens, tables)
+    cost, const, largest = *centroids_at(search, np.arange(9)), np.inf
     for _ in range(20):
-        then = step_of(search, found.cost, found.const, 9)
-        assert then.objective <= found.objective * (1 + 1e-14)
-        np.testing.assert_allclose(then.objective, objective(X, weights, labels_of(search, then)), rtol=1e-12)
-        found = then
+        clusters, labels = step_of(search, cost, const, 9)
+        assert clusters.objective <= largest * (1 + 1e-14)
+        np.testing.assert_allclose(clusters.objective, objective(X, weights, labels), rtol=1e-12)
+        cost, const, largest = clusters.cost, clusters.const, clusters.objective
 
 
 def test_empty_clusters_begin_again_at_the_farthest_rows(where):
@@ -313,9 +272,9 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
     search = search_of(ens, tables, weights, where)
     cost, const = centroids_at(search, [3, 3, 40, 3, 40])
     const[4] += 1e6
-    found = step_of(search, cost, const, 5)
-    np.testing.assert_array_equal(labels_of(search, found), step(X, weights, X[[3, 3, 40]], 5))
-    assert np.bincount(labels_of(search, found)).min() > 0
+    _, labels = step_of(search, cost, const, 5)
+    np.testing.assert_array_equal(labels, step(X, weights, X[[3, 3, 40]], 5))
+    assert np.bincount(labels).min() > 0
 
 
 # --- the whole method -------------------------------------------------------------------------------------------------
@@ -326,32 +285,19 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
 def test_every_device_finds_the_same(shape, kind, where):
     labels = LABELS[shape]()
     ens = ge.Ensemble(list(labels.T))
+    assert ens.codes.dtype == (np.uint16 if shape == "many clusters" else np.uint8)
     k = min(6, len(labels))
     tables, weights = tables_of(ens, kind), counts_for(len(labels))
-    found = run(ens, tables, weights, k, where)
-    same(found, run(ens, tables, weights, k))
-    assert isinstance(found.labels, np.ndarray)
-    assert found.labels.dtype == np.int64
-    first = np.unique(found.labels, return_index=True)[1]
+    partition = run(ens, tables, weights, k, where)
+    same(partition, run(ens, tables, weights, k))
+    assert isinstance(partition.labels, np.ndarray)
+    assert partition.labels.dtype == np.int64
+    first = np.unique(partition.labels, return_index=True)[1]
     assert (np.diff(first) > 0).all()
-    assert len(first) == found.n_clusters == k
-    cost, const = centroids_of(found, ens, tables, weights)
+    assert len(first) == partition.n_clusters == k
+    cost, const = centroids_of(partition, ens, tables, weights)
     nearest, _ = nearest_centroids(ens.codes_on(where), ens.offsets, cost, const, device=where)
-    np.testing.assert_array_equal(devices.to_host(nearest), found.labels)
-
-
-def test_more_clusters_than_bytes_tell_apart():
-    assert ge.Ensemble(LABELS["many clusters"]()).codes.dtype == np.uint16
-
-
-@pytest.mark.parametrize("restarts_on", [200, 20_000])
-def test_structure_is_found(restarts_on, where, sizes):
-    sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
-    labels, truth = structured_labels(600, 10, 5, noise=0.2, split=2, seed=7)
-    ens = ge.Ensemble(labels)
-    found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
-    assert ari(truth, found.labels) > 0.95
-    assert found.results["converged"]
+    np.testing.assert_array_equal(devices.to_host(nearest), partition.labels)
 
 
 @pytest.mark.parametrize("k", [3, 20])
@@ -372,17 +318,6 @@ def test_weights_are_repetitions():
     expected = run(repeated, tables, np.ones(weights.sum(), dtype=np.int64), 6)
     np.testing.assert_array_equal(np.repeat(found.labels, weights), expected.labels)
     np.testing.assert_allclose(found.results["objective"], expected.results["objective"], rtol=1e-12)
-
-
-def test_one_cluster_and_as_many_as_rows():
-    ens = ge.Ensemble(LABELS["33 rows"]())
-    tables, weights = tables_of(ens), counts_for(33)
-    X = features(ens, tables)
-    one, all_of_them = run(ens, tables, weights, 1), run(ens, tables, weights, 33)
-    assert not one.labels.any()
-    np.testing.assert_allclose(one.results["objective"], objective(X, weights, one.labels), rtol=1e-12)
-    np.testing.assert_array_equal(all_of_them.labels, np.arange(33))
-    np.testing.assert_allclose(all_of_them.results["objective"], 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_clusters", [4, 5, 12])
@@ -406,15 +341,14 @@ def test_all_rows_alike(where):
 def test_restarts_and_iterations_make_it_better():
     ens = ge.Ensemble(random_labels(300, 6, (2, 6), seed=9))
     args = ens, tables_of(ens), counts_for(300), 8
-    reached = [run(*args, n_init=n).results["objective"] for n in (1, 3, 10)]
-    assert reached == sorted(reached, reverse=True)
+    restarts = [run(*args, n_init=n) for n in (1, 3, 10)]
     cut_short = [run(*args, n_init=1, max_iter=n) for n in (1, 2, 4, 100)]
-    objectives = [found.results["objective"] for found in cut_short]
-    assert objectives == sorted(objectives, reverse=True)
-    assert [found.results["n_iter"] for found in cut_short[:2]] == [1, 2]
-    assert [found.results["converged"] for found in cut_short] == [False, False, False, True]
-    for found in cut_short:
-        assert np.bincount(found.labels, minlength=8).min() > 0
+    for partitions in (restarts, cut_short):
+        objectives = [partition.results["objective"] for partition in partitions]
+        assert objectives == sorted(objectives, reverse=True)
+    assert [partition.results["n_iter"] for partition in cut_short[:2]] == [1, 2]
+    assert [partition.results["converged"] for partition in cut_short] == [False, False, False, True]
+    assert all(np.bincount(partition.labels, minlength=8).min() > 0 for partition in cut_short)
 
 
 def test_other_rows_go_to_the_centroids_found(where):
@@ -433,20 +367,17 @@ def test_other_rows_go_to_the_centroids_found(where):
 @pytest.mark.parametrize("shape", ["33 rows", "structured", "many clusters"])
 def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
     """Rows in pieces get the same draws and iterations as rows in memory; only the rule returns the labels."""
-    ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
+    labels = distinct_rows(LABELS[shape]())
+    labels = labels[np.lexsort(np.where(labels < 0, 10**6, labels).T[::-1])]  # in the order of core groups
+    ens = ge.Ensemble(list(labels.T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
     sizes("partition.label_kmeans", RESTARTS_ON=30)
     expected = run(ens, tables, weights, 6, where)
     rows = OnePiece(ens, weights, where)
-    found = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
-    assert found.labels is None
-    assert (found.n_clusters, found.results) == (expected.n_clusters, expected.results)
-    assert ari(found.rule(rows.piece), expected.labels) == 1
-
-
-def distinct_in_order(labels):
-    """Return the distinct rows in the order of core groups: lexicographic by codes, missing labels last."""
-    return np.array(sorted(distinct_rows(labels).tolist(), key=lambda row: [np.inf if v < 0 else v for v in row]))
+    partition = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
+    assert partition.labels is None
+    assert (partition.n_clusters, partition.results) == (expected.n_clusters, expected.results)
+    assert ari(partition.rule(rows.piece), expected.labels) == 1
 
 
 def test_threads_do_not_matter(monkeypatch):

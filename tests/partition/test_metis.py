@@ -1,11 +1,13 @@
 """METIS: its input, its results and its errors. No error in METIS may end the interpreter."""
 
+import itertools
 import os
 import signal
 import sys
 from types import SimpleNamespace
 
 import numpy as np
+import oracles
 import pytest
 from conftest import peak_of, random_labels, refused, structured_labels
 from scipy.sparse import coo_array, csr_array
@@ -84,6 +86,14 @@ def test_equal_seeds_give_equal_parts_and_others_others():
     np.testing.assert_array_equal(a, metis(similarities, ones(200), 5, random_state=np.random.default_rng(1)))
 
 
+def test_neither_scale_nor_diagonal_nor_rounding_matter():
+    similarities = random_graph(80, 0.5)
+    labels, jitter = metis(similarities, ones(80), 4), 1 + 1e-15 * np.random.default_rng(0).standard_normal((80, 80))
+    for scale in (2.0**-1060, 2.0**-30, 2.0**1000):
+        np.testing.assert_array_equal(labels, metis(similarities * scale + np.diag(np.arange(80)), ones(80), 4))
+    np.testing.assert_array_equal(metis(np.triu(similarities) + np.tril(similarities) * jitter, ones(80), 4), labels)
+
+
 def test_rows_and_matrices_give_the_same(sizes):
     sizes("partition.metis", BLOCK=7)
     asked = []
@@ -98,13 +108,6 @@ def test_rows_and_matrices_give_the_same(sizes):
     np.testing.assert_array_equal(labels, metis(similarities, ones(50), 3))
     np.testing.assert_array_equal(similarities, before)
     assert asked == [(start, min(start + 7, 50)) for start in range(0, 50, 7)]
-
-
-def test_scale_and_diagonal_do_not_matter():
-    similarities = random_graph(60, 0.5)
-    labels = metis(similarities, ones(60), 4)
-    for scale in (2.0**-1060, 2.0**-30, 2.0**1000):
-        np.testing.assert_array_equal(labels, metis(similarities * scale + np.diag(np.arange(60)), ones(60), 4))
 
 
 # --- graphs that METIS itself cannot handle ---------------------------------------------------------------------------
@@ -220,62 +223,48 @@ def test_sums_fit_where_metis_counts_with_32_bits(monkeypatch):
     np.testing.assert_array_equal(metis(similarities, ones(300), 3), truth)
 
 
-def test_rounding_is_no_asymmetry():
-    similarities = random_graph(80, 0.5)
-    labels = metis(similarities, ones(80), 4)
-    jitter = 1 + 1e-15 * np.random.default_rng(0).standard_normal((80, 80))
-    np.testing.assert_array_equal(metis(np.triu(similarities) + np.tril(similarities) * jitter, ones(80), 4), labels)
-
-
 @pytest.mark.parametrize(
     ("i", "j", "value"), [(2, 9, 0.0), (9, 2, 0.0), (2, 9, 0.5), (9, 2, 0.5), (0, 1, 0.0), (1, 0, 0.0), (11, 10, 0.0)]
 )
 def test_asymmetry_is_refused(i, j, value):
-    similarities = random_graph(12)
-    similarities[i, j] = value
+    s = random_graph(12)
+    s[i, j] = value
     a, b = min(i, j), max(i, j)
-    refused(
-        lambda: metis(similarities, ones(12), 3),
-        ValueError,
-        f"of {a} to {b} is {similarities[a, b]} and that of {b} to {a} is {similarities[b, a]}",
-    )
+    sentence = f"of {a} to {b} is {s[a, b]} and that of {b} to {a} is {s[b, a]}"
+    refused(lambda: metis(s, ones(12), 3), ValueError, sentence)
 
 
-def test_single_edges_one_way_are_refused():
-    """A graph has one edge without its reverse edge. The test tries every possible place of this edge."""
-    for i in range(4):
-        for j in range(4):
-            if i != j:
-                similarities = np.zeros((4, 4))
-                similarities[i, j] = 0.5
-                refused(lambda s=similarities: metis(s, ones(4), 2), ValueError, "must be symmetric")
+@pytest.mark.parametrize(("i", "j"), [*itertools.permutations(range(4), 2)])
+def test_a_single_edge_one_way_is_refused(i, j):
+    similarities = np.zeros((4, 4))
+    similarities[i, j] = 0.5
+    refused(lambda: metis(similarities, ones(4), 2), ValueError, "must be symmetric")
 
 
-@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
-def test_similarities_that_are_none_are_refused(sizes, value):
+S = random_graph(6)
+REFUSED = [
+    (S, ones(6), 7, ValueError, "n_parts=7", "6 vertices"),
+    (S, ones(6), 0, ValueError, "n_parts must be at least 1"),
+    (S, ones(5), 2, ValueError, "(5, 5)", "(6, 6)"),
+    (lambda a, b: S[a:b, a:], ones(7), 2, ValueError, "(4, 7)", "(4, 6)"),
+    (S, np.ones(6), 2, ValueError, "weights", "float64"),
+    (S, np.ones((6, 1), dtype=int), 2, ValueError, "weights", "(6, 1)"),
+    (S, np.zeros(6, dtype=int), 2, ValueError, "weights", "but 0 was found"),
+    (S, np.array([1, 1, 1, 1, 1, -3]), 2, ValueError, "but -3 was found"),
+    (S, np.full(6, 2**63 + 1, dtype=np.uint64), 2, ValueError, f"but {2**63 + 1} was found"),
+    *((np.where(np.tri(6, k=-5) == 1, value, S), ones(6), 2, ValueError, f"of 5 and 0 is {value}")
+      for value in (-0.1, np.nan, np.inf)),
+    (lambda a, b: 1 / 0, ones(1000), 2, MemoryError, "1,000 vertices", "28.0 MB", "Sample"),
+    (lambda a, b: 1 / 0, ones(1000), 26, MemoryError, "1,000 vertices", "44.0 MB", "Sample"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("similarities", "weights", "n_parts", "kind", "parts"), [(*r[:4], r[4:]) for r in REFUSED])
+def test_bad_input_is_refused_before_the_work(similarities, weights, n_parts, kind, parts, sizes, monkeypatch):
     sizes("partition.metis", BLOCK=4)
-    similarities = random_graph(12)
-    similarities[9, 2] = value
-    refused(lambda: metis(similarities, ones(12), 3), ValueError, f"of 9 and 2 is {value}")
-
-
-def test_bad_input_is_refused():
-    s = random_graph(6)
-    refused(lambda: metis(s, ones(6), 7), ValueError, "n_parts=7", "6 vertices")
-    refused(lambda: metis(s, ones(6), 0), ValueError, "n_parts must be at least 1")
-    refused(lambda: metis(s, ones(5), 2), ValueError, "(5, 5)", "(6, 6)")
-    refused(lambda: metis(lambda a, b: s[a:b, a:], ones(7), 2), ValueError, "(7, 7)", "(6, 6)")
-    refused(lambda: metis(s, np.ones(6), 2), ValueError, "weights", "float64")
-    refused(lambda: metis(s, np.ones((6, 1), dtype=int), 2), ValueError, "weights", "(6, 1)")
-    refused(lambda: metis(s, np.zeros(6, dtype=int), 2), ValueError, "weights", "but 0 was found")
-    refused(lambda: metis(s, np.array([1, 1, 1, 1, 1, -3]), 2), ValueError, "but -3 was found")
-    refused(lambda: metis(s, np.full(6, 2**63 + 1, dtype=np.uint64), 2), ValueError, f"but {2**63 + 1} was found")
-    refused(lambda: metis(s, ones(6), 2, imbalance=0.0), ValueError, "imbalance must be above 0")
-
-
-def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1,000 vertices", "28.0 MB", "Sample")
+    refused(lambda: metis(similarities, weights, n_parts), kind, *parts)
+    refused(lambda: metis(S, ones(6), 2, imbalance=0.0), ValueError, "imbalance must be above 0")
 
 
 @pytest.mark.parametrize("kind", ["NearestMETIS", "BipartiteMETIS"])
@@ -284,18 +273,12 @@ def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monk
     similarity, cut = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)()
     cut(similarity, rows, 3)  # the first call imports packages, which takes memory of its own
     foreseen.clear()
-    parts = SimpleNamespace(
-        vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3
-    )
+    n_vertices = rows.n_rows + (rows.n_clusters if kind == "BipartiteMETIS" else 0)
     # tracemalloc does not count the memory that METIS itself allocates
+    parts = SimpleNamespace(vertex_part=np.arange(n_vertices) % 3)
     monkeypatch.setattr(MODULE, "_call_metis", lambda *graph, **options: parts)
     cut.refuse_too_many(rows, 3, "diagonal")
     assert peak_of(lambda: cut(similarity, rows, 3)) < foreseen[0]
-
-
-def test_many_parts_take_more_memory(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 26), MemoryError, "1,000 vertices", "44.0 MB", "Sample")
 
 
 def test_out_of_memory_is_one_sentence_and_not_metiss(monkeypatch, capfd):
@@ -333,42 +316,31 @@ def test_sigterm_while_metis_works_reaches_who_waits_for_it(monkeypatch):
         signal.signal(signal.SIGTERM, before)
 
 
-def test_real_ensembles():
-    labels, truth = structured_labels(300, 10, 4, noise=0.2, split=2, seed=1)
-    similarities = (labels[:, None, :] == labels[None]).mean(axis=2)
-    assert ari(truth, metis(similarities, ones(300), 4, imbalance=0.3)) > 0.85
-
-
 # --- sparse graphs ----------------------------------------------------------------------------------------------------
 
 
 def test_a_sparse_graph_is_cut_as_the_dense_one():
     similarities = random_graph(80, 0.2)
-    for form in (csr_array, coo_array):
-        np.testing.assert_array_equal(metis(form(similarities), ones(80), 4), metis(similarities, ones(80), 4))
-    with_diagonal = coo_array(similarities + np.eye(80))
-    np.testing.assert_array_equal(metis(with_diagonal, ones(80), 4), metis(similarities, ones(80), 4))
-    one_way, negative = csr_array(np.triu(similarities)), csr_array(-similarities)
-    refused(lambda: metis(one_way, ones(80), 4), ValueError, "must be symmetric")
-    refused(lambda: metis(negative, ones(80), 4), ValueError, "finite and at least 0")
-    refused(lambda: metis(coo_array(similarities), ones(81), 4), ValueError, "(81, 81)", "(80, 80)")
+    expected, with_diagonal = metis(similarities, ones(80), 4), coo_array(similarities + np.eye(80))
+    for form in (csr_array(similarities), coo_array(similarities), with_diagonal):
+        np.testing.assert_array_equal(metis(form, ones(80), 4), expected)
+    for matrix, n, *parts in (
+        (csr_array(np.triu(similarities)), 80, "must be symmetric"),
+        (csr_array(-similarities), 80, "finite and at least 0"),
+        (coo_array(similarities), 81, "(81, 81)", "(80, 80)"),
+    ):
+        refused(lambda matrix=matrix, n=n: metis(matrix, ones(n), 4), ValueError, *parts)
 
 
 def literal_graphs(rows, weights):
     """Return the bipartite graph of rows and clusters, and the complete graph of rows."""
-    incidence = rows_by_clusters(rows)
+    incidence = oracles.incidence(rows.ensemble.to_array()).astype(float)
     n, n_clusters = incidence.shape
     bipartite = np.zeros((n + n_clusters, n + n_clusters))
     bipartite[:n, n:] = rows.counts[:, None] * incidence * weights
-    bipartite += bipartite.T
     similar = (incidence * weights) @ incidence.T / rows.n_clusterings
     np.fill_diagonal(similar, 0)
-    return bipartite, similar * np.outer(rows.counts, rows.counts)
-
-
-def rows_by_clusters(rows):
-    labels = rows.ensemble.to_array()
-    return np.column_stack([labels[:, m] == c for m, k in enumerate(np.diff(rows.offsets)) for c in range(k)]) * 1.0
+    return bipartite + bipartite.T, similar * np.outer(rows.counts, rows.counts)
 
 
 def test_sparse_partitioners_cut_the_literal_graphs(monkeypatch, where):
@@ -393,16 +365,14 @@ def test_sparse_partitioners_cut_the_literal_graphs(monkeypatch, where):
     assert seen[1][1].tolist() == rows.counts.tolist()
 
 
-@pytest.mark.parametrize("given", [{"method": "hbgf", "partition": "metis"}, {"method": "cspa", "neighbors": 8}])
-def test_methods_by_sparse_graphs(given, monkeypatch):
+@pytest.mark.parametrize("options", [{"method": "hbgf", "partition": "metis"}, {"method": "cspa", "neighbors": 8}])
+def test_methods_by_sparse_graphs(options, monkeypatch):
     labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
-    found = ge.consensus(labels, 4, **given, imbalance=0.2)
-    assert ari(truth, found) > 0.85
-    some = ge.consensus(labels, 4, **given, imbalance=0.2, reduction=ge.Sample(150))
-    assert ari(truth, some) > 0.8
-    assert len(set(ge.consensus(labels[:12], len(np.unique(labels[:12], axis=0)), **given))) > 9
+    for reduction, least in ((None, 0.85), (ge.Sample(150), 0.8)):
+        assert ari(truth, ge.consensus(labels, 4, **options, imbalance=0.2, reduction=reduction)) > least
+    assert len(set(ge.consensus(labels[:12], len(np.unique(labels[:12], axis=0)), **options))) > 9
     monkeypatch.setenv("GPUENS_MEMORY", "50kB")
-    refused(lambda: ge.consensus(labels, 4, **given), MemoryError, "edges of ", "Sample")
+    refused(lambda: ge.consensus(labels, 4, **options), MemoryError, "edges of ", "Sample")
 
 
 def test_sparse_partitioners_refuse_what_they_cannot():

@@ -132,14 +132,6 @@ def test_small_numbers_of_groups(n):
     assert (found.kept.dtype, found.absorbed.dtype, found.goodness.dtype) == (np.int64, np.int64, np.float64)
 
 
-def test_blocks_are_found():
-    rng = np.random.default_rng(0)
-    truth = np.sort(rng.integers(0, 5, 200))
-    near = ((truth[:, None] == truth) & (rng.random((200, 200)) < 0.7)).astype(np.int64)
-    near |= near.T
-    np.testing.assert_array_equal(run(near @ near, np.ones(200, dtype=np.int64), 5).labels, truth)
-
-
 def test_fewer_clusters_than_links_join_is_a_warning_of_one_sentence():
     links = np.zeros((9, 9), dtype=np.int64)
     links[[0, 3, 6], [1, 4, 7]] = 1

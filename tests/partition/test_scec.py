@@ -21,19 +21,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 
 
 def three_parties():
-    """Return the truth and labels of 100 objects.
-
-    Three owners each label 60 to 80 objects, and every object has a label.
-    """
+    """Return the truth, and the labels of 100 objects by three owners, who each label 60 to 80 objects."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 100)
     # the third owner has only two clusters
     names = np.array(["low", "mid", "high"]), np.array([30, 10, 20]), np.array([1, 0, 1])
-    owners = []
-    for i, own in enumerate(names):
-        there = np.arange(100) % 5 != np.array([0, 1, 2])[i]
-        owners.append([own[t] if known else None for t, known in zip(truth, there, strict=True)])
-    return truth, owners
+    return truth, [[own[t] if x % 5 != i else None for x, t in enumerate(truth)] for i, own in enumerate(names)]
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -43,12 +36,11 @@ def test_three_owners_get_the_consensus_and_their_own_correspondence():
     truth, owners = three_parties()
     est = ge.SCEC(3).fit(owners)
     assert ge.metrics.ari(est.labels_, truth) == 1.0
-    for own, s, names in zip(owners, est.correspondence_, est.reduction_.ensemble.categories, strict=True):
+    for column, s, names in zip(owners, est.correspondence_, est.reduction_.ensemble.categories, strict=True):
         assert s.shape == (len(names), 3)
-        known = [i for i, name in enumerate(own) if name is not None]
-        for i in known:
-            row = s[list(names).index(own[i])]
-            assert row[est.labels_[i]] > (0.3 if len(names) == 2 else 0.9)
+        for label, cluster in zip(column, est.labels_, strict=True):
+            if label is not None:
+                assert s[list(names).index(label), cluster] > (0.3 if len(names) == 2 else 0.9)
     assert est.converged_
     assert est.n_iter_ == len(est.objective_)
     assert (np.diff(est.objective_) <= 1e-9).all()
@@ -86,15 +78,12 @@ def test_memberships_are_those_of_the_correspondences(name, where):
 def test_soft_clusterings_know_more_than_their_largest_entries():
     """Each clustering has uncertain objects, whose memberships are nearly equal; hard labels hide the doubt."""
     rng = np.random.default_rng(2)
-    truth = rng.integers(0, 3, 300)
-    sharp, soft = [], []
+    truth, soft = rng.integers(0, 3, 300), []
     for _ in range(5):
-        unsure = rng.random(300) < 0.4
-        matrix = np.eye(3)[truth] * 0.98 + 0.02 / 3
+        unsure = rng.random((300, 1)) < 0.4
         wrong = np.eye(3)[rng.integers(0, 3, 300)]
-        matrix[unsure] = 0.3 + 0.1 * wrong[unsure]
-        soft.append(matrix)
-        sharp.append(matrix.argmax(axis=1))
+        soft.append(np.where(unsure, 0.3 + 0.1 * wrong, np.eye(3)[truth] * 0.98 + 0.02 / 3))
+    sharp = [matrix.argmax(axis=1) for matrix in soft]
     of_soft, of_sharp = (ge.metrics.ari(ge.SCEC(3).fit_predict(x), truth) for x in (soft, sharp))
     assert of_soft > of_sharp + 0.02 > 0.75
 
@@ -103,14 +92,14 @@ def test_soft_input_of_many_kinds():
     soft = softened(random_labels(40, 3, 3, seed=3))
     column = ["a", "b"] * 20
     expected = ge.SCEC(3).fit([*soft, column]).membership_
-    for form in (
-        [soft[0].tolist(), pd.DataFrame(soft[1]), soft[2], pd.Series(column)],
-        (np.asfortranarray(soft[0]), soft[1], soft[2].astype(object).astype(float), np.array(column)),
+    by_columns = [np.asfortranarray(matrix) for matrix in soft]
+    for device, form in (
+        ("cpu", [soft[0].tolist(), pd.DataFrame(soft[1]), soft[2], pd.Series(column)]),
+        ("cpu", (by_columns[0], soft[1], soft[2].astype(object).astype(float), np.array(column))),
+        ("cpu", [*by_columns, column]),
+        ("emulated", [*by_columns, column]),
     ):
-        np.testing.assert_array_equal(ge.SCEC(3).fit(form).membership_, expected)
-    of_columns = [np.asfortranarray(matrix) for matrix in soft]
-    for device in ("cpu", "emulated"):
-        np.testing.assert_array_equal(ge.SCEC(3, device=device).fit([*of_columns, column]).membership_, expected)
+        np.testing.assert_array_equal(ge.SCEC(3, device=device).fit(form).membership_, expected)
     single = [matrix.astype(np.float32) for matrix in soft]
     np.testing.assert_allclose(ge.SCEC(3).fit([*single, column]).membership_, expected, atol=1e-5)
     assert ge.consensus([*soft, column], 3, method="scec").shape == (40,)
@@ -213,16 +202,19 @@ def test_what_is_no_clustering_is_refused(clusterings, kind, mentioned):
 
 
 def test_soft_clusterings_have_no_label_rows():
-    refused(lambda: ge.SCEC(2, reduction="sample:2").fit([GOOD, GOOD]), ValueError, "reduction=Sample(2", "soft")
-    refused(lambda: ge.LWEA(2).fit([GOOD, GOOD]), ValueError, "2-D")
-    refused(lambda: ge.SCEC(4).fit([GOOD, GOOD]), ValueError, "n_clusters=4")
+    for est, kind, *parts in (
+        (ge.SCEC(2, reduction="sample:2"), ValueError, "reduction=Sample(2", "soft"),
+        (ge.LWEA(2), ValueError, "2-D"),
+        (ge.SCEC(4), ValueError, "n_clusters=4"),
+    ):
+        refused(lambda est=est: est.fit([GOOD, GOOD]), kind, *parts)
     # the first object belongs equally to both clusters
     assert ge.SCEC().fit([GOOD, GOOD]).suggestion_.numbers.tolist() == []
-
-
-def test_soft_clusterings_in_chunks_are_refused():
     da = pytest.importorskip("dask.array")
     refused(lambda: ge.SCEC(2).fit([da.from_array(GOOD), GOOD]), TypeError, "Dask", "compute()")
+
+
+ONES = [np.ones((size, 2)) for size in np.diff(ge.Ensemble(LABELS).offsets)]
 
 
 @pytest.mark.parametrize(
@@ -233,59 +225,44 @@ def test_soft_clusterings_in_chunks_are_refused():
         ({"beta": 0}, ValueError, ("beta", "above 0")),
         ({"alpha": 4.0, "beta": 2.0}, ValueError, ("alpha=4", "beta * n_clusters = 4")),
         ({"init": "kmean"}, ValueError, ("init", "'kmeans'")),
-        ({"init": [np.ones((2, 2))]}, ValueError, ("init", "1 were given for 8")),
+        ({"init": None}, TypeError, ("init", "not NoneType")),
+        ({"init": 5}, TypeError, ("init", "not int")),
+        ({"init": ONES[:1]}, ValueError, ("init", "1 were given for 8")),
         ({"init": [np.ones((2, 2))] * 8}, ValueError, ("init", "array 0", "(2, 2)")),
+        ({"init": [[[1, 2], [3]], *ONES[1:]]}, ValueError, ("init", "lists of different lengths")),
+        ({"init": [1e308 * ONES[0], *ONES[1:]]}, ValueError, ("init", "1e100")),
+        ({"init": [5e-324 * ONES[0], *ONES[1:]]}, ValueError, ("init", "1e-100")),
+        ({"init": [*ONES[:3], 0 * ONES[3], *ONES[4:]]}, ValueError, ("init", "array 3", "from 1e-100 to 1e100")),
         ({"n_init": 0}, ValueError, ("n_init",)),
         ({"max_iter": 0}, ValueError, ("max_iter",)),
         ({"tol": -1}, ValueError, ("tol", "-1")),
         ({"random_state": "x"}, TypeError, ("random_state",)),
     ],
+    ids=str,
 )
 def test_bad_parameters_are_refused(parameters, kind, mentioned):
     refused(lambda: ge.SCEC(2, **parameters).fit(LABELS), kind, *mentioned)
 
 
-def test_what_is_zero_would_stay_zero():
-    sizes = np.diff(ge.Ensemble(LABELS).offsets)
-    init = [np.full((size, 2), 0.5) for size in sizes]
-    init[3][0, 0] = 0
-    refused(lambda: ge.SCEC(2, init=init).fit(LABELS), ValueError, "init", "array 3", "from 1e-100 to 1e100")
-
-
 # --- the command line and pictures ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("unpainted")
+def test_report_draws_each_correspondence(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("unpainted")
-def test_report_draws_each_correspondence(folder, capsys):
-    pytest.importorskip("matplotlib")
     command = "run labels.npy --method scec -k 4 --alpha 0.4 --beta 3 --init random --tol 0.01 --n-init 2"
     assert main([*command.split(), "--columns", "0,3,5", "-o", "out.npy", "--report", "out.npy.html"]) == 0
     expected = ge.SCEC(4, alpha=0.4, beta=3.0, init="random", tol=0.01, n_init=2).fit(LABELS[:, [0, 3, 5]])
     np.testing.assert_array_equal(np.load("out.npy"), expected.labels_)
-    page = (folder / "out.npy.html").read_text()
+    page = Path("out.npy.html").read_text()
     assert [f"Where the clusters of clustering {h} go" in page for h in (0, 3, 5, 1)] == [True, True, True, False]
     assert "report: out.npy.html" in capsys.readouterr().out
-    assert json.loads((folder / "out.npy.json").read_text())["report"] == "out.npy.html"
-
-
-def reported(method, output):
-    return main(
-        ["run", "labels.npy", "--method", method, "-k", "4", "-o", output, "--report", f"{output}.html", "--quiet"]
-    )
-
-
-def test_where_a_page_cannot_be_is_said_first(folder):
-    pytest.importorskip("matplotlib")
-    (folder / "third.npy.html").mkdir()
-    assert reported("scec", "third.npy") == 3
-    assert not (folder / "third.npy").exists()
+    assert json.loads(Path("out.npy.json").read_text())["report"] == "out.npy.html"
+    Path("third.npy.html").mkdir()  # where a page cannot be is said first
+    assert main([*command.split(), "-o", "third.npy", "--report", "third.npy.html", "--quiet"]) == 3
+    assert not Path("third.npy").exists()
 
 
 def test_correspondence_pictures():
@@ -312,52 +289,29 @@ def test_correspondence_pictures():
     ge.plotting.correspondence(many, 0).figure.canvas.draw()
 
 
-@pytest.mark.parametrize(
-    ("init", "kind", "mentioned"),
-    [
-        (None, TypeError, "not NoneType"),
-        (5, TypeError, "not int"),
-        ([[[1, 2], [3]], [[1, 1], [1, 1]]], ValueError, "lists of different lengths"),
-        ([np.full((2, 2), 1e308), np.ones((2, 2))], ValueError, "1e100"),
-        ([np.full((2, 2), 5e-324), np.ones((2, 2))], ValueError, "1e-100"),
-    ],
-    ids=str,
-)
-def test_what_is_nowhere_to_begin_is_refused(init, kind, mentioned):
-    refused(lambda: ge.SCEC(2, init=init).fit([[0, 0, 1], [0, 1, 1]]), kind, "init", mentioned)
-
-
 def test_memberships_as_tables_have_them():
     """Memberships may be as tables have them: with tiny negative values, or as pandas floats with missing values."""
     soft = np.array([[1.0, -1e-17], [0.3, 0.7], [0.2, 0.8]])
     nullable = pd.DataFrame(np.maximum(soft, 0)).astype("Float64")
     nullable.iloc[1] = pd.NA
-    for given in (soft, nullable):
+    for table in (soft, nullable):
         for reduction in (None, "core-groups", ge.CoreGroups()):
-            est = ge.SCEC(2, reduction=reduction).fit([given, [0, 0, 1]])
+            est = ge.SCEC(2, reduction=reduction).fit([table, [0, 0, 1]])
             assert est.membership_.min() >= 0
             assert est.labels_[0] != est.labels_[2]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_shares_are_those_of_the_objects(missing, where):
-    """The shares tell which part of a base cluster's objects is in each cluster.
-
-    For soft clusterings, memberships count.
-    """
+    """The shares tell which part of a base cluster's objects is in each cluster; for soft ones, memberships count."""
     labels = structured_labels(90, 5, 3, noise=0.3, missing=missing, seed=5)[0]
-    est = ge.SCEC(3, device=where).fit(labels)
-    for column, found in zip(labels.T, est.shares_, strict=True):
-        expected = [
-            np.bincount(est.labels_[column == own], minlength=3) / (column == own).sum()
-            for own in np.unique(column[column >= 0])
-        ]
-        np.testing.assert_allclose(found, expected, atol=1e-12)
     soft = np.random.default_rng(0).dirichlet(np.ones(4), size=90)
-    est = ge.SCEC(3, device=where).fit([soft, *labels.T])
-    one_hot = est.labels_[:, None] == np.arange(3)
-    np.testing.assert_allclose(est.shares_[0], soft.T @ one_hot / soft.sum(axis=0)[:, None], atol=1e-12)
-    assert len(est.shares_) == 6
+    one_hot = [(column[:, None] == np.arange(column.max() + 1)).astype(float) for column in labels.T]
+    for clusterings, parts in ((labels, one_hot), ([soft, *labels.T], [soft, *one_hot])):
+        est = ge.SCEC(3, device=where).fit(clusterings)
+        for part, shares in zip(parts, est.shares_, strict=True):
+            expected = part.T @ (est.labels_[:, None] == np.arange(3)) / part.sum(axis=0)[:, None]
+            np.testing.assert_allclose(shares, expected, atol=1e-12)
 
 
 def test_shares_of_a_sample_are_those_of_the_sample():

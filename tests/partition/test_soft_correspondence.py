@@ -28,14 +28,13 @@ ALPHA, BETA = 0.5, 2.0
 def softened(labels, seed=0, missing=0.0):
     """Blur labels at random; return memberships (N, k_h) for each clustering. A missing label gives a row of NaN."""
     rng = np.random.default_rng(seed)
-    found = []
+    soft = []
     for column in labels.T:
         k = column.max() + 1
         matrix = 0.6 * np.eye(k)[column] + 0.4 * rng.dirichlet(np.ones(k), size=len(column))
-        matrix[column < 0] = np.nan
-        matrix[rng.random(len(column)) < missing] = np.nan
-        found.append(matrix)
-    return found
+        matrix[(column < 0) | (rng.random(len(column)) < missing)] = np.nan
+        soft.append(matrix)
+    return soft
 
 
 def mixed(labels, seed=0):
@@ -47,12 +46,12 @@ def mixed(labels, seed=0):
 def literal(clusterings):
     """Return the membership matrices M^(h) of hard and soft clusterings."""
     matrices = []
-    for one in clusterings:
-        one = np.asarray(one)
-        if one.ndim == 1:
-            matrices += oracles.membership_matrices(one[:, None])
+    for clustering in map(np.asarray, clusterings):
+        if clustering.ndim == 1:
+            matrices += oracles.membership_matrices(clustering[:, None])
         else:
-            matrices.append(np.where(np.isnan(one).all(axis=1, keepdims=True), 1 / one.shape[1], one))
+            unknown = np.isnan(clustering).all(axis=1, keepdims=True)
+            matrices.append(np.where(unknown, 1 / clustering.shape[1], clustering))
     return matrices
 
 
@@ -124,35 +123,21 @@ def test_fifty_iterations(clusterings, alpha, beta, n_steps, products, where):
     np.testing.assert_allclose(objective, values, atol=1e-10 * n * len(matrices), rtol=0)
 
 
-def test_every_device_has_the_same_bits(clusterings, products, where):
-    (rows, _), (same_rows, _) = of_rows(clusterings, where), of_rows(clusterings)
-    found, expected = (
-        soft_correspondence(some, 3, n_init=2, rng=np.random.default_rng(1)) for some in (rows, same_rows)
-    )
-    np.testing.assert_array_equal(memberships(found.table, rows), memberships(expected.table, same_rows))
-    np.testing.assert_array_equal(found.table, expected.table)
-    np.testing.assert_array_equal(found.objective, expected.objective)
-
-
-def test_blocks_of_rows_do_not_matter(clusterings, products, where, step_bytes, sizes):
-    rows, _ = of_rows(clusterings, where)
+def test_neither_blocks_of_rows_nor_threads_nor_the_device_matter(
+    clusterings, products, where, step_bytes, sizes, monkeypatch
+):
     sizes("partition.soft_descent", BLOCK_ROWS=16)
-    found = []
-    for scratch in (2**30, 1):
-        step_bytes(scratch)
-        found.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)))
-    for one, other in zip(*((each.labels, each.table, each.objective) for each in found), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
-    rows, _ = of_rows(clusterings)
     sizes("runtime.parallel", WAKE_NS=1)
     results = []
-    for threads in ("1", "3"):
+    for device, scratch, threads in (("cpu", 2**30, "1"), (where, 2**30, "3"), (where, 1, "1")):
+        step_bytes(scratch)
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        results.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)).table)
-    np.testing.assert_array_equal(*results)
+        rows, _ = of_rows(clusterings, device)
+        result = soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2))
+        results.append((result.labels, result.table, result.objective, memberships(result.table, rows)))
+    for result in results[1:]:
+        for array, expected in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(array, expected)
 
 
 def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, sizes):
@@ -203,19 +188,21 @@ def test_groups_are_their_objects(init):
 # --- invariants -------------------------------------------------------------------------------------------------------
 
 
+def assert_objective_falls(rows, correspondence):
+    assert np.diff(correspondence.objective).max(initial=-1) <= 1e-13 * rows.n_objects * rows.n_clusterings
+    np.testing.assert_allclose(memberships(correspondence.table, rows).sum(axis=1), 1.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
 @pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 1.0), (1.5, 1.6), (0.2, 50.0)])
 def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
     rows, _ = of_rows(clusterings)
-    found = soft_correspondence(
-        rows, k, alpha=alpha, beta=beta, init=init, tol=0, max_iter=40, rng=np.random.default_rng(3)
-    )
-    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * rows.n_objects * rows.n_clusterings
-    membership = memberships(found.table, rows)
-    assert membership.min() >= 0
-    np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
-    for s in found.correspondences:
+    options = {"alpha": alpha, "beta": beta, "init": init, "tol": 0, "max_iter": 40}
+    correspondence = soft_correspondence(rows, k, **options, rng=np.random.default_rng(3))
+    assert_objective_falls(rows, correspondence)
+    assert memberships(correspondence.table, rows).min() >= 0
+    for s in correspondence.correspondences:
         np.testing.assert_allclose(s.sum(axis=1), 1.0, atol=1e-12)
 
 
@@ -224,16 +211,7 @@ def test_the_objective_never_rises(clusterings, alpha, beta, k, init):
 def test_the_objective_never_rises_on_other_ensembles(name, seed):
     rows, _ = of_rows(list(MANY_SHAPES[name]().T))
     k, rng = min(4, len(rows)), np.random.default_rng(seed)
-    found = soft_correspondence(rows, k, init="random", tol=0, max_iter=60, rng=rng)
-    assert np.diff(found.objective).max(initial=-1) <= 1e-13 * rows.n_objects * rows.n_clusterings
-
-
-def test_labels_are_the_largest_memberships_and_numbered_by_first_rows(clusterings):
-    rows, _ = of_rows(clusterings)
-    found = soft_correspondence(rows, 4, rng=np.random.default_rng(4))
-    np.testing.assert_array_equal(found.labels, memberships(found.table, rows).argmax(axis=1))
-    first = [int((found.labels == d).argmax()) for d in range(found.labels.max() + 1)]
-    assert first == sorted(set(first))
+    assert_objective_falls(rows, soft_correspondence(rows, k, init="random", tol=0, max_iter=60, rng=rng))
 
 
 def test_the_best_start_is_kept():
@@ -279,29 +257,25 @@ def test_a_clustering_that_labels_none_of_the_rows_tells_nothing_apart():
     labels = random_labels(40, 4, 3, seed=12)
     labels[:30, 2] = -1
     rows = Rows(list(labels.T)).take(slice(0, 30))
-    found = soft_correspondence(rows, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
-    assert np.diff(found.objective).max() <= 1e-13 * 30 * 4
-    np.testing.assert_allclose(memberships(found.table, rows).sum(axis=1), 1.0, atol=1e-12)
-    np.testing.assert_allclose(np.ptp(found.correspondences[2], axis=0), 0.0, atol=1e-12)
+    correspondence = soft_correspondence(rows, 3, tol=0, max_iter=40, rng=np.random.default_rng(0))
+    assert_objective_falls(rows, correspondence)
+    np.testing.assert_allclose(np.ptp(correspondence.correspondences[2], axis=0), 0.0, atol=1e-12)
 
 
 # --- the paper's numbers (§3) -----------------------------------------------------------------------------------------
 
-LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1, 1, 1, 1, 2, 2])
 
-
-def correspondence_of(labels):
-    """Return the correspondences of labels with λ, with M fixed at λ's memberships: eq 10 with α = 0."""
+@pytest.mark.parametrize(
+    ("labels", "correspondence"),
+    [([3, 3, 1, 1, 2, 2], [[0, 1, 0], [0, 0, 1], [1, 0, 0]]), ([1, 1, 1, 1, 2, 2], [[0.5, 0.5, 0], [0, 0, 1]])],
+)
+def test_figures_of_section_3(labels, correspondence):
+    """M is fixed at the memberships of λ, which is eq 10 with α = 0."""
     rows = Rows([labels], device="cpu")
-    problem = problem_of(rows, 3, 0.0, 1e-9)
-    products = problem.products(lambda some: np.eye(3)[LAMBDA[0] - 1][some], 1.0)
+    problem, memberships_of_lambda = problem_of(rows, 3, 0.0, 1e-9), np.eye(3)[[0, 0, 1, 1, 2, 2]]
+    products = problem.products(lambda places: memberships_of_lambda[places], 1.0)
     table = np.random.default_rng(0).dirichlet(np.ones(3), size=rows.n_clusters)
-    return problem.stepped(table, products, 0.0, 2000)
-
-
-def test_figures_of_section_3():
-    np.testing.assert_allclose(correspondence_of(LAMBDA[1]), [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-9)
-    np.testing.assert_allclose(correspondence_of(LAMBDA[2]), [[0.5, 0.5, 0], [0, 0, 1]], atol=1e-9)
+    np.testing.assert_allclose(problem.stepped(table, products, 0.0, 2000), correspondence, atol=1e-9)
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------
@@ -353,11 +327,3 @@ def test_sums_over_soft_clusterings(n, k, block_rows, where):
     for g in range(n):
         expected[g // block_rows] += soft[g][:, None] * values[g]
     np.testing.assert_array_equal(devices.to_host(found), expected)
-
-
-@pytest.mark.kernels
-@pytest.mark.tiny
-def test_tiny(one_block, sizes):
-    """Each kernel runs with a single block, whose threads run in parallel on the host."""
-    test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", sizes)
-    test_sums_over_soft_clusterings(33, 3, 8, "emulated")

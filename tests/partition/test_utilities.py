@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from conftest import random_labels, refused, structured_labels
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 
 import gpuens as ge
@@ -47,15 +48,14 @@ def distance(label, P, kind, p):
     return 1 - (share / convex(P, kind, p)) ** (p - 1)
 
 
-def centres(labels, found):
+def centres(labels, partition):
     """Return the distribution of each cluster in each clustering.
 
     A cluster without labels gets the distribution of all objects.
     """
-    members = [labels[found == r] for r in range(found.max() + 1)]
-    of_all = [distribution(column.tolist()) for column in labels.T]
     return [
-        [distribution(column.tolist()) or every for column, every in zip(own.T, of_all, strict=True)] for own in members
+        [distribution(column[partition == r].tolist()) or distribution(column.tolist()) for column in labels.T]
+        for r in range(partition.max() + 1)
     ]
 
 
@@ -123,10 +123,8 @@ def test_named_utilities(name, kind):
 
 def test_the_entropy_that_ecc_minimises():
     est = ge.ECC(4).fit(WHOLE)
-    entropy = 0.0
-    for r in range(4):
-        for column in WHOLE[est.labels_ == r].T:
-            entropy -= len(column) * sum(p * math.log2(p) for p in distribution(column.tolist()).values())
+    columns = [column.tolist() for r in range(4) for column in WHOLE[est.labels_ == r].T]
+    entropy = -sum(len(column) * convex(distribution(column), "uh", 2.0) for column in columns)
     np.testing.assert_allclose(est.objective_, entropy, rtol=1e-9)
 
 
@@ -138,13 +136,13 @@ def test_more_iterations_never_raise_the_objective(kind):
     assert (tolerant.n_iter_, tolerant.converged_) == (2, True)
 
 
-def test_a_constant_clustering_says_nothing():
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_constant_clustering_says_nothing(normalised):
     with_constant = np.column_stack([NOISE, np.zeros(len(NOISE), dtype=int)])
-    for normalised in (False, True):
-        given = {"utility": "uh", "normalised": normalised}
-        with pytest.warns(UserWarning, match="constant"):
-            found = ge.KCC(3, **given).fit(with_constant)
-        np.testing.assert_array_equal(found.labels_, ge.KCC(3, **given).fit(NOISE).labels_)
+    est = ge.KCC(3, utility="uh", normalised=normalised)
+    with pytest.warns(UserWarning, match="constant"):
+        labels = est.fit_predict(with_constant)
+    np.testing.assert_array_equal(labels, est.fit_predict(NOISE))
 
 
 def test_a_cluster_without_labels_in_a_clustering_is_there_like_all_objects():
@@ -184,9 +182,9 @@ def weighted_points(labels):
     return B / shared[:, None], shared.astype(float)
 
 
-def means(points, weights, found):
-    members = [found == r for r in range(found.max() + 1)]
-    return np.array([np.average(points[own], axis=0, weights=weights[own]) for own in members])
+def means(points, weights, partition):
+    return np.array([np.average(points[partition == r], axis=0, weights=weights[partition == r])
+                     for r in range(partition.max() + 1)])  # fmt: skip
 
 
 @pytest.mark.parametrize("labels", [CLEAR, NOISE, WHOLE], ids=["clear", "noise", "whole"])
@@ -225,29 +223,24 @@ ESTIMATORS = {
 }
 
 
-def same(found, expected):
-    np.testing.assert_array_equal(found.labels_, expected.labels_)
-    assert (found.objective_, found.n_iter_) == (expected.objective_, expected.n_iter_)
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("restarts_on", [50, 20_000])
 def test_devices_and_threads(name, restarts_on, where, monkeypatch, sizes):
     sizes("partition.label_kmeans", RESTARTS_ON=restarts_on)
-    parameters = ESTIMATORS[name].get_params()
-    expected = type(ESTIMATORS[name])(**parameters).fit(NOISE)
+    expected = clone(ESTIMATORS[name]).fit(NOISE)
     monkeypatch.setenv("GPUENS_THREADS", "3")
-    same(type(ESTIMATORS[name])(**{**parameters, "device": where}).fit(NOISE), expected)
+    est = clone(ESTIMATORS[name]).set_params(device=where).fit(NOISE)
+    np.testing.assert_array_equal(est.labels_, expected.labels_)
+    assert (est.objective_, est.n_iter_) == (expected.objective_, expected.n_iter_)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_counts_are_repetitions(name):
     _, partitioner = ESTIMATORS[name]._parts()
     rows = Rows(NOISE, counts=np.arange(len(NOISE)) % 4 + 1)
-    every = Rows(np.repeat(NOISE, rows.counts, axis=0))
-    found, expected = partitioner(None, rows, 4), partitioner(None, every, 4)
-    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    np.testing.assert_allclose(found.results["objective"], expected.results["objective"], rtol=1e-12)
+    partition, expected = (partitioner(None, x, 4) for x in (rows, Rows(np.repeat(NOISE, rows.counts, axis=0))))
+    np.testing.assert_array_equal(np.repeat(partition.labels, rows.counts), expected.labels)
+    np.testing.assert_allclose(partition.results["objective"], expected.results["objective"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -1,6 +1,7 @@
 """Voting and BestOfK compared with loops over objects and clusterings."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import random_labels, refused, structured_labels
 from scipy.optimize import linear_sum_assignment
@@ -94,16 +95,17 @@ def test_clear_classes_are_found(voting):
 
 
 def test_a_reference_by_name():
-    import pandas as pd
-
     frame = pd.DataFrame(MIXED).add_prefix("run ")
     est = ge.Voting(K, reference="run 3", max_iter=1).fit(frame)
     assert est.reference_clustering_ == "run 3"
     cast = literal(MIXED, MIXED[:, 3], "plurality", 1)
     np.testing.assert_array_equal(est.membership_.max(axis=1), (cast / cast.sum(axis=1, keepdims=True)).max(axis=1))
-    refused(lambda: ge.Voting(K, reference="four").fit(frame), ValueError, "reference must be the name", "'run 0'")
-    refused(lambda: ge.Voting(K, reference=9).fit(MIXED), ValueError, "reference=9 has", "not n_clusters=4")
-    refused(lambda: ge.Voting(K, voting="hard").fit(MIXED), ValueError, "voting must be one of 'plurality', 'soft'")
+    for est, labels, *parts in (
+        (ge.Voting(K, reference="four"), frame, "reference must be the name", "'run 0'"),
+        (ge.Voting(K, reference=9), MIXED, "reference=9 has", "not n_clusters=4"),
+        (ge.Voting(K, voting="hard"), MIXED, "voting must be one of 'plurality', 'soft'"),
+    ):
+        refused(lambda est=est, labels=labels: est.fit(labels), ValueError, *parts)
 
 
 @pytest.mark.parametrize("labels", [MIXED, NOISE], ids=["mixed", "noise"])
@@ -136,12 +138,11 @@ def test_the_best_of_those_with_k_clusters():
 
 @pytest.mark.parametrize("estimator", [ge.Voting(K), ge.Voting(K, voting="soft"), ge.BestOfK()], ids=str)
 def test_counts_are_repetitions(estimator):
-    _, partitioner = estimator._parts()
     rows = Rows(MIXED, counts=np.arange(len(MIXED)) % 4 + 1)
     every = Rows(np.repeat(MIXED, rows.counts, axis=0))
-    found, expected = (partitioner(None, given, estimator.n_clusters) for given in (rows, every))
-    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), expected.labels)
-    assert found.results.keys() == expected.results.keys()
+    partition, expected = (estimator._parts()[1](None, x, estimator.n_clusters) for x in (rows, every))
+    np.testing.assert_array_equal(np.repeat(partition.labels, rows.counts), expected.labels)
+    assert partition.results.keys() == expected.results.keys()
 
 
 @pytest.mark.parametrize("estimator", [ge.Voting(K), ge.Voting(K, voting="soft"), ge.BestOfK(), ge.BestOfK(K)], ids=str)

@@ -9,7 +9,6 @@ from conftest import METHODS, random_labels, refused, structured_labels
 from sklearn.base import clone
 
 import gpuens as ge
-from gpuens.cli import main
 
 LABELS = structured_labels(120, 6, 4, noise=0.25, split=2, missing=0.05, seed=5)[0]
 
@@ -114,13 +113,11 @@ def test_drawn_objects_are_counted_and_every_object_has_a_row():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_sample_of_everything_is_everything(method):
-    est = METHODS[method](3)
-    everything = clone(est).set_params(reduction=ge.Sample(10_000)).fit(LABELS)
-    assert everything.reduction_.unrepresented is None
-    np.testing.assert_array_equal(
-        everything.labels_, clone(est).set_params(reduction=ge.Sample(1.0)).fit(LABELS).labels_
-    )
-    np.testing.assert_array_equal(everything.labels_, est.fit(LABELS).labels_)
+    est, expected = METHODS[method](3), METHODS[method](3).fit(LABELS).labels_
+    for size in (10_000, 1.0):
+        est = clone(est).set_params(reduction=ge.Sample(size)).fit(LABELS)
+        assert est.reduction_.unrepresented is None
+        np.testing.assert_array_equal(est.labels_, expected)
 
 
 def test_equal_scores_go_to_the_largest_cluster():
@@ -141,13 +138,6 @@ class _Draws(np.random.Generator):
         return self.drawn
 
 
-def test_memberships_of_the_others_are_theirs():
-    est = ge.CrCIa(3, reduction=ge.Sample(40)).fit(LABELS)
-    assert est.membership_.shape == (len(LABELS), 3)
-    known_rows = est.membership_.sum(axis=1) > 0
-    np.testing.assert_allclose(est.membership_[known_rows].sum(axis=1), 1.0)
-
-
 def test_the_tree_of_a_sample_is_not_passed_for_that_of_all():
     est = ge.EAC(3, reduction=ge.Sample(40)).fit(LABELS)
     assert est.dendrogram_.n_leaves == len(est.reduction_.counts)
@@ -156,12 +146,10 @@ def test_the_tree_of_a_sample_is_not_passed_for_that_of_all():
     refused(est.linkage_matrix, AttributeError, "linkage_matrix", "sample")
 
 
-@pytest.mark.parametrize("size", [0, -3, 1.5, 0.0, "many", True, None])
-def test_bad_sizes_are_refused(size):
-    refused(lambda: ge.Sample(size), TypeError if size in ("many", None) or size is True else ValueError, "size")
-
-
 def test_bad_settings_are_refused():
+    for kind, sizes in ((ValueError, (0, -3, 1.5, 0.0)), (TypeError, ("many", True, None))):
+        for size in sizes:
+            refused(lambda size=size: ge.Sample(size), kind, "size")
     refused(lambda: ge.Sample(10, by="max"), ValueError, "by", "'max'")
     refused(lambda: ge.EAC(2, reduction=ge.Sample(10, random_state="x")).fit(LABELS), TypeError, "random_state")
     refused(lambda: ge.EAC(30, reduction=ge.Sample(10)).fit(LABELS), ValueError, "n_clusters=30")
@@ -171,12 +159,3 @@ def test_by_name():
     est = ge.EAC(3, reduction="sample:40,by=sum").fit(LABELS)
     np.testing.assert_array_equal(est.labels_, ge.EAC(3, reduction=ge.Sample(40, by="sum")).fit(LABELS).labels_)
     np.testing.assert_array_equal(ge.EAC(3, reduction="core-groups").fit_predict(LABELS), ge.EAC(3).fit_predict(LABELS))
-
-
-def test_from_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("labels.npy", LABELS)
-    command = "run labels.npy --method crc-c -k 3 --reduce sample:40 --weights 1,1,2,2,1,0 -o out.npy"
-    assert main(command.split()) == 0
-    expected = ge.CrCC(3, reduction=ge.Sample(40), weights=[1, 1, 2, 2, 1, 0]).fit_predict(LABELS)
-    np.testing.assert_array_equal(np.load("out.npy"), expected)

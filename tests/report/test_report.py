@@ -20,7 +20,7 @@ from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import drawing, front, glossary, numbers, page, render_choice, render_comparison, render_fit
 from gpuens.runtime import installing
-from gpuens.workflows.compare import Comparison
+from gpuens.workflows.comparison import Comparison
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
@@ -377,22 +377,24 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
     assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
+    captions = [caption for caption in found.texts["figcaption"] if re.match(r"\d", caption)]
+    assert captions == [f"{k} clusters{', suggested' * (k == choice.suggested)}" for k in range(2, 7)]
     assert f"{choice.table['anmi'][3]:.3f}" in found.texts["td"]
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
 
 def test_a_comparison_has_a_page():
-    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"])
+    found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"], truth=TRUTH, repeat=2)
     page = Read(render_comparison(found, "title"))
-    assert page.said[0].startswith(f"{found.best} agrees best with the base clusterings: it has an ANMI of ")
-    assert [image["folded"] for image in page.images] == [False] * 3 + [True]
-    assert page.texts["h2"] == ["The methods", "Words"]
-    copies = Comparison(
-        [dict(found.rows[0], method=name) for name in "ab"], {name: TRUTH for name in "ab"}, {"c": "why"}
-    )
+    assert page.said[:2] == [" ".join(found.answer), " ".join(found.answer_by_truth)]
+    assert [image["folded"] for image in page.images] == [False, False, True]
+    assert page.texts["h2"] == ["The methods", "Which agree?", "Words"]
+    methods = [dict(found.rows[0], method=f"m{i}") for i in range(40)]
+    copies = Comparison(methods, {row["method"]: TRUTH for row in methods}, {"c": "why"})
     page = Read(render_comparison(copies, "title"))
-    assert page.said[0].endswith("As good as that: b.")
-    assert page.texts["h2"] == ["The methods", "Left out", "Words"]
+    assert "m1 has the same, and 39 of the others have at most 0.01 less" in page.said[0]
+    assert page.texts["h2"] == ["The methods", "Which agree?", "Left out", "Words"]
+    assert page.texts["td"].count("m39") == 2  # all methods are in the table, and in that of the truth
 
 
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):

@@ -52,14 +52,25 @@ def common(near):
     return near @ near.T / len(near)
 
 
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, atol=1e-12, rtol=0)
+def close(matrix, expected):
+    np.testing.assert_allclose(matrix, expected, atol=1e-12, rtol=0)
 
 
-def close_blocks(found, expected):
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        close(a, b)
+def close_blocks(matrices, expected):
+    for matrix, literal in zip(matrices, expected, strict=True):
+        close(matrix, literal)
+
+
+def results_of(labels, device="auto", weights=None):
+    """Return the coupled similarities of the clusters, those of the objects, and their common neighbours."""
+    measures = Coupled(), CommonNeighbors()
+    of_objects = [similarities(measure, labels, device) for measure in measures]
+    return [*ge.similarity.coupled_clusters(labels, weights, device=device), *of_objects]
+
+
+def assert_same_bits(matrices, expected):
+    for matrix, other in zip(matrices, expected, strict=True):
+        np.testing.assert_array_equal(matrix, other)
 
 
 # --- the paper's example ----------------------------------------------------------------------------------------------
@@ -130,12 +141,11 @@ def test_coupled_clusters_are_the_literal_ones(labels, where):
 @pytest.mark.parametrize("weights", [[1, 1, 1, 1, 1], [0.5, 0, 2, 0, 0.25], [1e-200, 1, 3, 1e-9, 1], [0, 7, 0, 0, 2]])
 @pytest.mark.parametrize("name", ["unequal k", "repeated rows"], indirect=True)
 def test_weights_of_the_clusterings(labels, weights, where):
+    """The result depends only on the ratios of the weights."""
     assert labels.shape[1] == 5
-    found = ge.similarity.coupled_clusters(labels, weights, device=where)
-    close_blocks(found, oracles.ccsc(labels, weights))
-    close_blocks(
-        ge.similarity.coupled_clusters(labels, 3 * np.array(weights), device=where), found
-    )  # the result depends only on the ratios of the weights
+    for factor in (1, 3):
+        blocks = ge.similarity.coupled_clusters(labels, factor * np.array(weights), device=where)
+        close_blocks(blocks, oracles.ccsc(labels, weights))
     s = oracles.iaoso(labels, weights)
     close(similarities(Coupled(weights), labels, where), s)
     assert abs(s - 0.3137).min() > 1e-9
@@ -144,8 +154,8 @@ def test_weights_of_the_clusterings(labels, weights, where):
 
 @pytest.mark.parametrize("weight", [1, 0.1, 1e308, 1e-320])
 def test_equal_weights_are_the_default(labels, weight):
-    found = ge.similarity.coupled_clusters(labels, [weight] * labels.shape[1])
-    close_blocks(found, ge.similarity.coupled_clusters(labels))
+    weighted = ge.similarity.coupled_clusters(labels, [weight] * labels.shape[1])
+    close_blocks(weighted, ge.similarity.coupled_clusters(labels))
 
 
 def test_clusters_without_objects_are_similar_to_none():
@@ -260,98 +270,48 @@ def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
 # --- invariances ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_devices_agree_bit_for_bit(labels, device, request):
-    if device == "stand-in":  # on this device, kernels are emulated and read arrays of CuPy's stand-in
-        request.getfixturevalue("fake_cupy")
-        device = "cuda"
-    weights = np.random.default_rng(2).uniform(size=labels.shape[1])
-    for a, b in zip(
-        ge.similarity.coupled_clusters(labels, weights, device="cpu"),
-        ge.similarity.coupled_clusters(labels, weights, device=device),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(a, b)
-    for measure in (Coupled(), CommonNeighbors()):
-        np.testing.assert_array_equal(similarities(measure, labels, "cpu"), similarities(measure, labels, device))
-
-
-def test_the_number_of_threads_changes_no_bit(labels, monkeypatch):
-    found = []
+def test_neither_threads_nor_the_order_of_the_objects_change_a_bit(labels, monkeypatch):
+    *blocks, coupled_objects, neighbors = expected = results_of(labels)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        found.append([
-            *ge.similarity.coupled_clusters(labels),
-            similarities(Coupled(), labels),
-            similarities(CommonNeighbors(), labels),
-        ])  # fmt: skip
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
-def test_the_order_of_the_objects_changes_no_bit(labels):
+        assert_same_bits(results_of(labels), expected)
     order = np.random.default_rng(0).permutation(len(labels))
-    for a, b in zip(ge.similarity.coupled_clusters(labels), ge.similarity.coupled_clusters(labels[order]), strict=True):
-        np.testing.assert_array_equal(a, b)
-    for measure in (Coupled(), CommonNeighbors()):
-        np.testing.assert_array_equal(
-            similarities(measure, labels)[np.ix_(order, order)], similarities(measure, labels[order])
-        )
+    permuted = [matrix[np.ix_(order, order)] for matrix in (coupled_objects, neighbors)]
+    assert_same_bits(results_of(labels[order]), [*blocks, *permuted])
 
 
 @pytest.mark.parametrize("name", ["missing", "structured, missing"], indirect=True)
 def test_any_way_of_giving_the_labels_gives_the_same(labels, where):
     strings = [pd.array([None if v < 0 else f"c{v:03d}" for v in c], dtype="string") for c in labels.T]
-    measures = Coupled(), CommonNeighbors()
-    expected = [similarities(measure, labels, where) for measure in measures]
+    expected = results_of(labels, where)
     for form in (np.where(labels >= 0, 10 * labels + 3, -1), np.where(labels < 0, np.nan, labels), list(labels.T),
                  strings, pd.DataFrame(labels).astype("category"), ge.Ensemble(labels)):  # fmt: skip
-        for measure, array in zip(measures, expected, strict=True):
-            np.testing.assert_array_equal(similarities(measure, form, where), array)
+        assert_same_bits(results_of(form, where), expected)
 
 
 # --- error messages ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [Coupled, CommonNeighbors])
-def test_a_single_clustering_is_refused(measure):
-    rows = Rows(np.array([[0], [1], [1]]))
-    refused(lambda: measure()(rows), ValueError, "single base clustering", "at least 2")
+BAD_WEIGHTS = [
+    *([1, 1, 1], [1, 1, 1, 1, 1], [[1, 1, 1, 1]], 1, [1, -1, 1, 1], [1, np.nan, 1, 1], [1, np.inf, 1, 1]),
+    *([0, 0, 0, 0], ["a", "b", "c", "d"], [True, True, False, True]),
+    [0, 1, 0, 0],  # clusters of the second clustering need another clustering for their comparison
+]
 
 
 @pytest.mark.parametrize("measure", [Coupled, CommonNeighbors])
-@pytest.mark.parametrize(
-    "weights",
-    [
-        [1, 1, 1],
-        [1, 1, 1, 1, 1],
-        [[1, 1, 1, 1]],
-        1,
-        [1, -1, 1, 1],
-        [1, np.nan, 1, 1],
-        [1, np.inf, 1, 1],
-        [0, 0, 0, 0],
-        [0, 1, 0, 0],  # clusters of the second clustering need another clustering for their comparison
-        ["a", "b", "c", "d"],
-        [True, True, False, True],
-    ],
-)
-def test_bad_weights_are_refused(measure, weights):
-    refused(lambda: measure(weights=weights)(Rows(oracles.TABLE_TWO)), ValueError, "weights must be")
+def test_bad_weights_and_single_clusterings_are_refused(measure):
+    rows = Rows(oracles.TABLE_TWO)
+    for weights in BAD_WEIGHTS:
+        refused(lambda weights=weights: measure(weights=weights)(rows), ValueError, "weights must be")
+    single = Rows(np.array([[0], [1], [1]]))
+    refused(lambda: measure()(single), ValueError, "single base clustering", "at least 2")
 
 
-@pytest.mark.parametrize("theta", [-0.1, 1.1, np.nan, np.inf])
-def test_a_threshold_that_is_no_similarity_is_refused(theta):
-    refused(lambda: CommonNeighbors(theta), ValueError, "threshold must be")
-
-
-@pytest.mark.parametrize("theta", ["a", True, [0.5]])
-def test_a_threshold_that_is_no_number_is_refused(theta):
-    refused(lambda: CommonNeighbors(theta), TypeError, "threshold must be")
-
-
-def test_coupling_beyond_the_budget_is_refused_before_it_starts(monkeypatch):
+def test_bad_thresholds_and_too_many_clusters_are_refused(monkeypatch):
+    for kind, thetas in ((ValueError, (-0.1, 1.1, np.nan, np.inf)), (TypeError, ("a", True, [0.5]))):
+        for theta in thetas:
+            refused(lambda theta=theta: CommonNeighbors(theta), kind, "threshold must be")
     labels = random_labels(2000, 2, 900, seed=1)
     monkeypatch.setenv("GPUENS_MEMORY", "20MB")
     refused(lambda: ge.similarity.coupled_clusters(labels), MemoryError, "coupled similarity", "fewer clusters")

@@ -11,9 +11,11 @@ import oracles
 import pytest
 from conftest import MANY_SHAPES, peak_of, random_labels, refused, shapes, structured_labels
 from scipy.sparse import csr_array
+from sklearn.cluster import KMeans
 
 import gpuens as ge
 from gpuens.partition import embedding as transfer_cut_embedding
+from gpuens.partition import meta_clustering
 from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
@@ -54,13 +56,11 @@ def test_links_are_the_literal_ones(labels, measure, where):
 
 
 def test_clusters_are_those_of_the_literal_walks(labels, where):
-    groups = core_groups(ge.Rows(labels, device=where))
+    rows = core_groups(ge.Rows(labels, device=where)).rows
     for n_steps in (1, 2, 7):
         literal = oracles.trajectories(labels, n_steps)
-        np.testing.assert_allclose(ge.similarity.trajectories(groups.rows, n_steps), literal, atol=1e-12)
-    np.testing.assert_allclose(
-        ge.similarity.Jaccard()(groups.rows).between_clusters(groups.rows), oracles.jaccard(labels)
-    )
+        np.testing.assert_allclose(ge.similarity.trajectories(rows, n_steps), literal, atol=1e-12)
+    np.testing.assert_allclose(ge.similarity.Jaccard()(rows).between_clusters(rows), oracles.jaccard(labels))
 
 
 @pytest.mark.parametrize(("n_neighbors", "n_steps"), [(1, 1), (3, 4), (1000, 2)])
@@ -75,11 +75,10 @@ def test_rows_are_those_of_the_literal_walks(labels, n_neighbors, n_steps, where
 def test_weights_are_the_literal_agreement(labels, where):
     rows = core_groups(ge.Rows(labels, device=where)).rows
     for beta in (0, 1, 2.5):
-        np.testing.assert_allclose(
-            ge.similarity.weac_weights(rows, beta), oracles.weac_weights(labels, beta), atol=1e-12
-        )
-    found = ge.similarity.AgreementLinks(beta=1.5)(rows)
-    np.testing.assert_allclose(found.graph, oracles.sact(labels, 1.5), atol=1e-12)
+        literal = oracles.weac_weights(labels, beta)
+        np.testing.assert_allclose(ge.similarity.weac_weights(rows, beta), literal, atol=1e-12)
+    graph = ge.similarity.AgreementLinks(beta=1.5)(rows).graph
+    np.testing.assert_allclose(graph, oracles.sact(labels, 1.5), atol=1e-12)
 
 
 def test_default_numbers_of_steps_and_neighbors_grow_with_the_rows():
@@ -187,14 +186,12 @@ def margins(points, labels):
 def test_gp_mgla_is_the_authors(authors):
     given = authors("iris_GPMGLA")
     rows = ge.Rows(given["L"])
-    found = ge.similarity.AgreementLinks()(rows)
-    np.testing.assert_allclose(found.graph, given["SACT"], atol=1e-12)
+    links = ge.similarity.AgreementLinks()(rows)
+    np.testing.assert_allclose(links.graph, given["SACT"], atol=1e-12)
     for k, expected in zip(given["ks"].astype(int).tolist(), given["labels"].T, strict=True):
-        points, _ = transfer_cut_embedding(rows, found.weights, k, found.graph)
-        # The authors' k-means begins at points far from each other. Some of these points are tied, and rounding
-        # decides.
-        # The final clusters do not depend on rounding: no point leaves the authors' clusters, and no point is near a
-        # tie.
+        points, _ = transfer_cut_embedding(rows, links.weights, k, links.graph)
+        # The authors' k-means begins at points far from each other, of which some are tied, so that rounding decides.
+        # The final clusters do not depend on it: no point leaves the authors' clusters, and none is near a tie.
         assert margins(points, expected).min() > 0.01
         assert ge.metrics.ari(ge.GPMGLA(k).fit_predict(given["L"]), expected) > 0.95
 
@@ -230,7 +227,6 @@ def test_ptgp_cuts_the_literal_graph():
     pts, _ = oracles.propagated(labels, 5, 3)
     incidence = oracles.incidence(groups.rows)
     points, _ = oracles.bipartite_transfer_cut(pts @ incidence / incidence.sum(axis=0), 4)
-    from sklearn.cluster import KMeans
 
     expected = KMeans(4, n_init=20, random_state=0).fit_predict(points)[groups.membership]
     found = ge.PTGP(4, n_neighbors=5, n_steps=3).fit_predict(labels)
@@ -238,19 +234,16 @@ def test_ptgp_cuts_the_literal_graph():
 
 
 def test_mcla_is_meta_clustering_of_jaccard_similarities(where):
-    from gpuens.partition import meta_clustering
-
     labels = structured_labels(200, 8, 4, missing=0.1, seed=5)[0]
     rows = ge.Rows(labels)
     expected = meta_clustering(oracles.jaccard(labels), rows, 4)
-    found = ge.MCLA(4, device=where).fit(labels)
-    assert ge.metrics.ari(found.labels_, expected.labels) == 1
-    of_each = [expected.labels[found.labels_ == cluster][0] for cluster in range(4)]  # clusters are numbered by size
-    np.testing.assert_array_equal(found.membership_, expected.membership(rows)[:, of_each])
+    est = ge.MCLA(4, device=where).fit(labels)
+    assert ge.metrics.ari(est.labels_, expected.labels) == 1
+    by_size = [expected.labels[est.labels_ == cluster][0] for cluster in range(4)]  # clusters are numbered by size
+    np.testing.assert_array_equal(est.membership_, expected.membership(rows)[:, by_size])
 
 
 def test_objects_go_to_the_meta_cluster_of_the_literal_normalized_cut():
-    from sklearn.cluster import KMeans
 
     labels = structured_labels(200, 8, 4, noise=0.2, missing=0.1, seed=6)[0]
     matrix = oracles.trajectories(labels)
@@ -320,21 +313,26 @@ def test_limbo_loses_the_least_information(shape, where):
     np.testing.assert_array_equal(found.predict(labels), found.labels_)
 
 
+def assert_no_better_exchange(distances, weights, k):
+    """Assert that no exchange of a medoid for another object is better than PAM's medoids; return the objective."""
+
+    def total(medoids):
+        return float(weights @ distances[:, list(medoids)].min(axis=1))
+
+    medoids, objective = pam(distances, weights, k)
+    assert len(set(medoids.tolist())) == k
+    assert objective == pytest.approx(total(medoids))
+    exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(len(distances)))
+    assert objective <= min(total(other) for other in exchanged if len(other) == k) + 1e-12
+    return objective, total
+
+
 def test_pam_finds_no_better_exchange():
     rng = np.random.default_rng(0)
     for n, k in ((12, 3), (9, 1), (6, 6), (15, 2)):
         points = rng.standard_normal((n, 2))
         distances = np.linalg.norm(points[:, None] - points, axis=2)
-        weights = rng.integers(1, 5, n).astype(float)
-
-        def total(medoids, distances=distances, weights=weights):
-            return float(weights @ distances[:, list(medoids)].min(axis=1))
-
-        medoids, objective = pam(distances, weights, k)
-        assert len(set(medoids.tolist())) == k
-        assert objective == pytest.approx(total(medoids))
-        exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(n))
-        assert objective <= min(total(other) for other in exchanged if len(other) == k) + 1e-12
+        objective, total = assert_no_better_exchange(distances, rng.integers(1, 5, n).astype(float), k)
         if n <= 12:  # for few objects, PAM comes close to the best possible choice of medoids
             assert objective <= 1.1 * min(total(each) for each in combinations(range(n), k))
 
@@ -343,20 +341,13 @@ def test_pam_finds_no_better_exchange():
 def test_pam_ends_where_distances_are_negative(k):
     """Similarities above 1, as of ECRMC, give negative distances. Here many distances are equal."""
     for seed in range(20):
-        distances = np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float)
-        medoids, objective = pam(distances, np.ones(8), k)
-        exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(8))
-        assert objective <= min(distances[:, list(some)].min(axis=1).sum() for some in exchanged if len(some) == k)
+        assert_no_better_exchange(np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float), np.ones(8), k)
     est = ge.Consensus(2, similarity="jaccard", partitioner="pam").fit([[0, 0, 0, 1], [0, 0, 1, 1]])
     assert est.objective_ >= 0
     assert est.labels_.tolist() in ([0, 0, 0, 1], [0, 0, 1, 1])
 
 
-RANGES = [
-    *(ge.similarities().keys() - {"mapping"}),
-    "links:measure=asrs",
-    "links:measure=srs",
-]  # mapping: its paper's sums
+RANGES = [*(ge.similarities().keys() - {"mapping"}), "links:measure=asrs", "links:measure=srs"]  # mapping: sums
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters=3 merges")
@@ -422,34 +413,19 @@ def test_what_does_not_fit_is_refused_before_work(method, monkeypatch):
     refused(lambda: ge.methods()[method](3).fit(labels), MemoryError, "GPUENS_MEMORY")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "agreement-links",
-        "common-neighbors",
-        "coupled",
-        "jaccard",
-        "label-neighbors",
-        "links",
-        "propagated",
-        "trajectories",
-    ],
-)
-def test_measures_refuse_before_work_what_does_not_fit(name, monkeypatch):
-    import gpuens.similarity as similarity
+BOUNDED = "AgreementLinks CommonNeighbors Coupled Jaccard LabelNeighbors Links Propagated Trajectories"
 
-    kind = getattr(similarity, "".join(part.capitalize() for part in name.split("-")))
-    labels = random_labels(400, 6, 60, seed=1)
+
+@pytest.mark.parametrize("name", BOUNDED.split())
+def test_measures_refuse_before_work_what_does_not_fit(name, monkeypatch):
+    kind, labels = getattr(ge.similarity, name), random_labels(400, 6, 60, seed=1)
     kind().refuse_too_many(ge.Rows(labels))
     monkeypatch.setenv("GPUENS_MEMORY", "100KB")
     monkeypatch.setattr(kind, "__call__", lambda *_: pytest.fail("work has begun"))
     refused(lambda: kind().refuse_too_many(ge.Rows(labels)), MemoryError, "GPUENS_MEMORY")
-    est = ge.Consensus(3, similarity=kind(), partitioner=_Anything())
+    # a partitioner that accepts every similarity
+    est = ge.Consensus(3, similarity=kind(), partitioner=ge.partition.Partitioner())
     refused(lambda: est.fit(labels), MemoryError, "GPUENS_MEMORY")
-
-
-class _Anything(ge.partition.Partitioner):
-    """A partitioner that accepts every similarity."""
 
 
 def test_a_missing_label_may_count_as_the_mean():
@@ -460,15 +436,14 @@ def test_a_missing_label_may_count_as_the_mean():
     labels = random_labels(50, 4, (2, 5), seed=3)
     labels[::3, 1] = labels[::7, 3] = -1
     rows = ge.Rows(labels)
-    literal, expected, constant = ge.similarity.Trajectories()(rows).matrices(), np.zeros((50, 50)), 0.0
-    for m, block in enumerate(literal):
+    expected = np.zeros((50, 50))
+    for m, block in enumerate(ge.similarity.Trajectories()(rows).matrices()):
         there = labels[:, m] >= 0
         mean = block[np.ix_(labels[there, m], labels[there, m])].mean()
         similar = np.where(there[:, None] & there, block[np.ix_(labels[:, m], labels[:, m])], mean)
-        expected += similar / 4
-        constant += (mean if not there.all() else 0.0) / 4
-    found = ge.similarity.Trajectories(missing="mean")(rows).tile(rows, 0, 50)
-    np.testing.assert_allclose(found + constant, expected, atol=1e-12, rtol=0)
+        expected += (similar - (0 if there.all() else mean)) / 4
+    tile = ge.similarity.Trajectories(missing="mean")(rows).tile(rows, 0, 50)
+    np.testing.assert_allclose(tile, expected, atol=1e-12, rtol=0)
 
 
 def test_there_is_no_mean_of_a_clustering_that_no_row_has_a_label_of():

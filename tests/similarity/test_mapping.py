@@ -49,14 +49,12 @@ def test_reference_sets(kind, n_neighbors, where):
 def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     """Reference sets from a tree with several leaves equal those from scikit-learn's candidates.
 
-    Many distances are equal.
+    Many distances are equal; among equally near objects, the object with the smallest number comes first.
     """
     points = features(kind, 500)
     sizes("similarity.reference_sets", LEAF=4)
-    # add the squares in the order of the features
-    squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]
+    squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]  # added in the order of the features
     np.fill_diagonal(squares, np.inf)
-    # among equally near objects, the object with the smallest number comes first
     expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]
     for tree_from in (0, 1000):
         sizes("similarity.reference_sets", TREE_FROM=tree_from)
@@ -217,19 +215,13 @@ def test_rank_correlation_of_objects_beyond_a_million():
     assert few.sum() * 500 > 2**22
 
 
-def test_coefficients_that_are_none_are_refused():
+def test_what_rank_correlation_cannot_take_is_refused(monkeypatch):
+    some = np.array([[0.5, 0.2], [0.0, 1.0]])
     for wrong in (-0.1, 1.5, np.nan):
         refused(lambda wrong=wrong: rank_correlation(np.array([[0.5, wrong], [0, 1]])), ValueError, "coefficients")
-
-
-def test_what_rank_correlation_cannot_take_is_refused():
-    some = np.array([[0.5, 0.2], [0.0, 1.0]])
     for wrong in (some[0], some.astype(str), [[0.5], [0.5, 0.1]]):
         refused(lambda wrong=wrong: rank_correlation(wrong), ValueError, "coefficients must be a matrix of numbers")
     refused(lambda: rank_correlation(some, np.ones(3, dtype=int)), ValueError, "counts")
     refused(lambda: rank_correlation(some, device="auto"), ValueError, "device")
-
-
-def test_rank_correlation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "5kB")
     refused(lambda: rank_correlation(scipy.sparse.csr_array((5, 20))), MemoryError, "rank correlation of 20 clusters")

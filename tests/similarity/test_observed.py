@@ -86,6 +86,8 @@ def test_without_a_missing_label_it_is_the_plain_one():
     plain, observed = (ge.EAC(3, missing=missing).fit(labels) for missing in ("zero", "ignore"))
     np.testing.assert_array_equal(plain.distances_, observed.distances_)
     np.testing.assert_array_equal(plain.labels_, observed.labels_)
+    with pytest.raises(ValueError, match="missing must be"):
+        ge.EAC(2, missing="mean").fit(labels)
 
 
 def test_similarity_prediction_and_evidence_ignore_what_is_missing(where):
@@ -131,8 +133,3 @@ def test_samples_of_the_objects_recover_planted_clusters():
         for convention, scores in found.items():
             scores.append(ari(truth, ge.EAC(4, missing=convention).fit_predict(labels)))
     assert np.mean(found["ignore"]) > np.mean(found["zero"]) + 0.05, found
-
-
-def test_parameter():
-    with pytest.raises(ValueError, match="missing must be"):
-        ge.EAC(2, missing="mean").fit([[0, 0, 1], [0, 1, 1]])

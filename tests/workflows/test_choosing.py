@@ -238,46 +238,30 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: only the suggested number is checked
 
 
+SMALL, MANY = [[0, 0, 1], [0, 1, 1]], range(2, 10**12)
+EYE, THREE = np.eye(8), np.eye(9)[[0, 1, 2] * 5]
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "sentence"),
     [
         ({}, ValueError, "labels, features: give either"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "features": [[0.0], [1.0], [2.0]]}, ValueError, "give either"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data need features"),
+        ({"labels": SMALL, "features": [[0.0], [1.0], [2.0]]}, ValueError, "give either"),
+        ({"labels": SMALL, "null": 19}, ValueError, "null=19: reference data need features"),
         ({"features": np.eye(30), "null": 5}, ValueError, "at least 19 sets"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": []}, ValueError, "ks holds no number of clusters"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be at least 2, but is 1"),
+        ({"labels": SMALL, "ks": []}, ValueError, "ks holds no number of clusters"),
+        ({"labels": SMALL, "ks": [1]}, ValueError, "ks must be at least 2, but is 1"),
         ({"features": np.zeros((1, 2)), "ks": [2]}, ValueError, "objects that are all equal"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": 2}, TypeError, "ks must be some numbers of clusters"),
-        (
-            {"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)},
-            ValueError,
-            "because the objects have 3 distinct label rows, but is 4",
-        ),
-        (
-            {"features": np.eye(9), "ks": range(2, 10**12)},
-            ValueError,
-            "ks must be at most 9, because there are 9 objects",
-        ),
-        (
-            {"features": np.eye(8), "ks": [3, 7]},
-            ValueError,
-            "ks must be at most 6, because each clustering has 6 of the 8",
-        ),
-        (
-            {"features": np.eye(9)[[0, 1, 2] * 5], "ks": [4]},
-            ValueError,
-            "at most 3, because 3 of the 15 objects differ, but is 4",
-        ),
-        (
-            {"features": np.ones((15, 2))},
-            ValueError,
-            "ks: 1 of the 15 objects differ, so there is nothing to choose",
-        ),
+        ({"labels": SMALL, "ks": 2}, TypeError, "ks must be some numbers of clusters"),
+        ({"labels": SMALL, "ks": MANY}, ValueError, "because the objects have 3 distinct label rows, but is 4"),
+        ({"features": np.eye(9), "ks": MANY}, ValueError, "ks must be at most 9, because there are 9 objects"),
+        ({"features": EYE, "ks": [3, 7]}, ValueError, "ks must be at most 6, because each clustering has 6 of the 8"),
+        ({"features": THREE, "ks": [4]}, ValueError, "at most 3, because 3 of the 15 objects differ, but is 4"),
+        ({"features": np.ones((15, 2))}, ValueError, "ks: 1 of the 15 objects differ, so there is nothing to choose"),
         ({"features": np.eye(3), "objects": 0.3}, ValueError, "ks: each clustering has 1 of the 3 objects"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "method": "tome"}, ValueError, "give features in place of"),
-        ({"labels": {2: [[0, 0, 1], [0, 1, 1]]}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "missing": "omit"}, ValueError, "missing must be"),
+        ({"labels": SMALL, "method": "tome"}, ValueError, "give features in place of"),
+        ({"labels": {2: SMALL}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
+        ({"labels": SMALL, "missing": "omit"}, ValueError, "missing must be"),
     ],
 )
 def test_what_cannot_be_chosen_from_is_refused(given, kind, sentence):

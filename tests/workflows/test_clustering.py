@@ -78,11 +78,7 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
         ({"X": GRAPH, "method": "ecrmc", "kind": "leiden"}, TypeError, "X must be dense features for method 'ecrmc'"),
         ({"kind": "leiden", "n_clusterings": 20}, ValueError, "n_clusterings=20 is not for kind='leiden'"),
         ({"kind": "leiden", "resume": "kept"}, ValueError, "resume='kept' is for kind='mixed' and kind='landmark'"),
-        (
-            {"kind": "spectral"},
-            ValueError,
-            "kind must be one of 'kmeans', 'landmark', 'leiden', 'mixed', not 'spectral'",
-        ),
+        ({"kind": "best"}, ValueError, "kind must be one of 'kmeans', 'landmark', 'leiden', 'mixed', not 'best'"),
     ],
 )
 def test_what_is_refused_before_base_clusterings_are_made(given, kind, mentioned, monkeypatch):
@@ -101,16 +97,8 @@ def test_what_is_no_features_is_refused(kind):
 @pytest.mark.parametrize(
     ("given", "kind", "mentioned"),
     [
-        (
-            {"kind": "kmeans"},
-            TypeError,
-            "X is in chunks, but kind='kmeans' needs features in one piece",
-        ),
-        (
-            {"kind": "leiden"},
-            TypeError,
-            "X is in chunks, but kind='leiden' needs features in one piece",
-        ),
+        ({"kind": "kmeans"}, TypeError, "X is in chunks, but kind='kmeans' needs features in one piece"),
+        ({"kind": "leiden"}, TypeError, "X is in chunks, but kind='leiden' needs features in one piece"),
         ({"method": "ecrmc"}, TypeError, "X is in chunks, but method 'ecrmc' compares each object with all others"),
         ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
     ],
@@ -277,16 +265,11 @@ def test_what_chunks_cannot_be_is_refused_before_work(in_chunks, tmp_path, monke
     np.save("flat.npy", X[:, 0])
     np.save("wrong.npy", np.where(np.arange(600).reshape(200, 3) == 451, np.nan, X))
     np.save("words.npy", X.astype(str))
+    chunks = "scheduler=threads is for work in chunks, but"
     for words, said in (
-        (
-            "X.npy --kind kmeans",
-            "scheduler=threads is for work in chunks, but kind='kmeans' needs features in one piece",
-        ),
-        (
-            "X.npy --kind leiden",
-            "scheduler=threads is for work in chunks, but kind='leiden' needs features in one piece",
-        ),
-        ("X.npy --method ecrmc", "scheduler=threads is for work in chunks, but method 'ecrmc' compares each object"),
+        ("X.npy --kind kmeans", f"{chunks} kind='kmeans' needs features in one piece"),
+        ("X.npy --kind leiden", f"{chunks} kind='leiden' needs features in one piece"),
+        ("X.npy --method ecrmc", f"{chunks} method 'ecrmc' compares each object"),
         ("X.npy --chunk-rows 0", "chunk_rows must be at least 1, but is 0."),
         ("X.npy --columns 3", "columns: there is no column '3'; there are 0 … 2."),
         ("nothing.npy", "path 'nothing.npy' does not exist; check the name."),

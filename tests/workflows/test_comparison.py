@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import one_sentence, refused, structured_labels
+from scipy.stats import t as student_t
+from scipy.stats import ttest_1samp
 
 import gpuens as ge
 from gpuens import cli, evidence, metrics
+from gpuens.cli.compare import latex
 from gpuens.methods import REGISTRY
 from gpuens.workflows import compare as comparison
 
@@ -64,6 +67,23 @@ def test_table_and_agreement(found):
 def test_the_picture_shows_the_agreement(found):
     image = ge.plotting.answers(found).images[0].get_array()
     np.testing.assert_array_equal(image, found.agreement.to_numpy())
+
+
+def test_the_picture_has_a_row_for_each_method_and_a_panel_for_each_score(labels):
+    given, truth = labels
+    found = ge.compare(given, 4, methods=["kcc", "voting", "eac"], truth=truth, repeat=3)
+    panels = ge.plotting.comparison(found)
+    for ax, score in zip(panels, ("anmi", "ari", "item_consensus", "seconds"), strict=True):
+        dots = ax.collections[-1].get_offsets()
+        np.testing.assert_allclose(dots[:, 0], [row[score] for row in found.rows])
+        assert ax.get_ylim() == (2.6, -0.6)
+    assert [text.get_text() for text in panels[0].get_yticklabels()] == [row["method"] for row in found.rows]
+    assert panels[0].texts[0].xy[0] == found.truth["anmi"]
+    assert panels[3].get_xscale() == "log"
+    lines = panels[0].collections[0].get_segments()
+    assert [len(line) > 0 for line in lines] == [row["anmi_std"] is not None for row in found.rows]
+    refused(lambda: ge.plotting.comparison(found, ["purity"]), ValueError, "scores must be")
+    refused(lambda: ge.plotting.comparison(given), TypeError, "result must be what ge.compare")
 
 
 def test_fast_methods_learn_by_sums():
@@ -190,23 +210,10 @@ def test_compare_on_the_command_line(folder, capsys, found):
     assert cli.main([*words, "--report", "page.html"]) == 0
     said = capsys.readouterr().out
     lines = said.splitlines()
-    assert lines[0].split() == [
-        "anmi",
-        "ecs",
-        "item",
-        "silh.",
-        "nmi",
-        "nmi_max",
-        "ari",
-        "accuracy",
-        "clusters",
-        "smallest",
-        "largest",
-        "time",
-        "memory",
-    ]
+    columns = "anmi ecs item silh. nmi nmi_max ari accuracy clusters smallest largest time memory"
+    assert lines[0].split() == columns.split()
     assert {line.split()[0] for line in lines[1:3]} == {"eac", "lwgp"}
-    assert re.search(r"^best agreement: (eac|lwgp), by 0\.\d+$", said, re.MULTILINE)
+    assert re.search(r"^(eac|lwgp) agrees best with the base clusterings: its ANMI is 0\.\d{3}\.$", said, re.MULTILINE)
     assert "left out: ecrmc: needs features of the objects." in lines
     page = Path("page.html").read_text()
     assert page.startswith("<!DOCTYPE html>")
@@ -229,7 +236,8 @@ def test_repeated_methods_have_means_and_deviations(labels):
         values = [run.rows[0][name] for run in runs]
         assert rows["kcc"][name] == pytest.approx(np.mean(values))
         assert rows["kcc"][f"{name}_std"] == pytest.approx(np.std(values, ddof=1))
-        assert rows["eac"][f"{name}_std"] == 0.0
+        assert rows["eac"][f"{name}_std"] is None
+    assert (rows["eac"]["n_runs"], rows["kcc"]["n_runs"]) == (1, 3)
     best = max(runs, key=lambda run: run.rows[0]["anmi"])
     np.testing.assert_array_equal(found.labels["kcc"], best.labels["kcc"])
     assert rows["kcc"]["largest"] == np.bincount(best.labels["kcc"]).max()
@@ -238,23 +246,69 @@ def test_repeated_methods_have_means_and_deviations(labels):
 
 
 def test_the_table_of_a_comparison_is_written(folder, capsys, labels):
-    words = ["compare", "labels.csv", "-k", "4", "--methods", "eac,lwgp", "--truth", "truth.csv", "--repeat", "2"]
+    words = ["compare", "labels.csv", "-k", "4", "--methods", "eac,kcc", "--truth", "truth.csv", "--repeat", "3"]
     assert cli.main([*words, "-o", "table.csv", "--json"]) == 0
     told = {row["method"]: row for row in json.loads(capsys.readouterr().out)["methods"]}
     written = pd.read_csv("table.csv", index_col="method")
     for name in ("anmi", "nmi_max", "nmi_max_std", "largest"):
-        assert written.loc["eac", name] == pytest.approx(told["eac"][name])
+        assert written.loc["kcc", name] == pytest.approx(told["kcc"][name])
+    assert written["nmi_max_std"].isna().to_dict() == {"eac": True, "kcc": False}
     answer = ge.compare(labels[0], 4, methods=["eac"]).labels["eac"]
     assert told["eac"]["nmi_max"] == metrics.scores(answer, labels[1])["nmi_max"]
     assert cli.main([*words, "-o", "table.tex"]) == 0
-    assert f"{told['eac']['anmi']:.3f} ± 0.000" in capsys.readouterr().out
+    printed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()[1:3]}
+    assert "±" not in printed["eac"]
+    assert printed["eac"].index(".") == printed["kcc"].index(".")
     lines = Path("table.tex").read_text().splitlines()
-    assert lines[0] == r"\begin{tabular}{l" + "r" * 13 + "}"
-    assert lines[-1] == r"\end{tabular}"
-    assert r" & nmi & nmi\_max & ari & accuracy & " in lines[2]
-    (eac,) = (line for line in lines if line.startswith("eac & "))
-    assert eac.startswith(rf"eac & {told['eac']['anmi']:.3f} $\pm$ 0.000 & ")
-    assert eac.count(" & ") == lines[2].count(" & ")
+    assert lines[1] == r"\begin{tabular}{l" + "r" * 14 + "}"
+    assert (lines[2], lines[-2], lines[-1]) == (r"\toprule", r"\bottomrule", r"\end{tabular}")
+    assert r" & nmi & nmi\_max & ari & accuracy & p & " in lines[3]
+    (kcc,) = (line for line in lines if line.startswith("kcc & "))
+    assert kcc.startswith(rf"kcc & {told['kcc']['anmi']:.3f} $\pm$ {told['kcc']['anmi_std']:.3f} & ")
+    assert {line.count(" & ") for line in lines if line.endswith(r"\\")} == {14}
+    assert "<" not in kcc.replace("$<$", "")
+
+
+def test_names_are_escaped_for_latex(found):
+    text = latex([found.rows[0] | {"method": "a_b & 50%"}])
+    assert r"a\_b \& 50\% & 0." in text
+
+
+def test_the_best_is_tested_against_the_others(labels):
+    """The oracle is SciPy's paired t-test of seeds; draws overlap, which makes the error larger."""
+    given, _ = labels
+    found = ge.compare(given, 4, methods=["kcc", "voting", "eac", "lwea"], repeat=5, random_state=3)
+    anmi = {name: [run["anmi"] for run in runs] for name, runs in found.runs.items()}
+    first, *others = found.rows
+    assert first["p"] is None
+    exact = []
+    for row in others:
+        runs = np.subtract(anmi[found.best], anmi[row["method"]])  # one run stands for all of a method without seeds
+        assert row["difference"] == pytest.approx(runs.mean())
+        if len(runs) == 1 or not runs.std():
+            assert row["p"] is None
+            continue
+        test = ttest_1samp(runs, 0.0)
+        exact.append(test.pvalue)
+        low, high = test.confidence_interval()
+        assert (row["difference_low"], row["difference_high"]) == (pytest.approx(low), pytest.approx(high))
+    by_holm = np.maximum.accumulate(np.sort(exact) * np.arange(len(exact), 0, -1)).clip(max=1)
+    assert sorted(row["p"] for row in others if row["p"] is not None) == pytest.approx(by_holm)
+
+
+def test_draws_of_the_clusterings_vary_all_methods(labels):
+    given, truth = labels
+    found = ge.compare(given, 4, methods=["eac", "lwea"], truth=truth, repeat=4, share=0.5, random_state=1)
+    assert {row["n_runs"] for row in found.rows} == {4}
+    assert all(row["anmi_std"] > 0 for row in found.rows)
+    differences = np.subtract(*([run["anmi"] for run in found.runs[row["method"]]] for row in found.rows))
+    error = differences.std(ddof=1) * np.sqrt(1 / 4 + 1)  # half of the clusterings: m / (M - m) = 1
+    half = found.rows[1]["difference_high"] - differences.mean()
+    assert half == pytest.approx(student_t(3).ppf(0.975) * error)
+    assert "4 draws of 50 % of the base clusterings" in found.answer[0]
+    assert found.truth["anmi"] == evidence.agreement(given, truth).anmi
+    for wrong, sentence in (({"share": 0.5}, "give repeat"), ({"share": 0.2, "repeat": 2}, "at least 2")):
+        refused(lambda wrong=wrong: ge.compare(given, 4, methods=["eac"], **wrong), ValueError, sentence)
 
 
 @pytest.mark.filterwarnings("ignore:path")
@@ -270,21 +324,20 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
 
     def rows(words):
         assert cli.main(f"compare {words} -k 4 --methods eac,kcc --json".split()) == 0
-        return [
-            {name: row[name] for name in ("anmi", "nmi", "ari")}
-            for row in json.loads(capsys.readouterr().out)["methods"]
-        ]
+        told = json.loads(capsys.readouterr().out)["methods"]
+        return [{name: row[name] for name in ("anmi", "nmi", "ari")} for row in told]
 
     expected = rows("labels.csv --truth truth.csv")
-    assert rows("all.csv --truth kind") == expected
-    assert rows("all.csv --truth all.csv:kind --columns a,b,c,d,e,f") == expected
-    assert rows("all.csv --truth turned.csv:kind --exclude kind") == expected
-    assert rows("all.csv --truth turned.csv:kind --exclude kind --id-column cell") == expected
-    assert rows("unnamed.csv --truth all.csv:7 --by-position") == expected
-    assert rows("labels.csv --exclude f --truth f.csv") == rows(
-        "labels.csv --exclude f --truth f"
-    )  # only the columns of labels are scored
-    assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
+    for words in (
+        "all.csv --truth kind",
+        "all.csv --truth all.csv:kind --columns a,b,c,d,e,f",
+        "all.csv --truth turned.csv:kind --exclude kind",
+        "all.csv --truth turned.csv:kind --exclude kind --id-column cell",
+        "unnamed.csv --truth all.csv:7 --by-position",
+    ):
+        assert rows(words) == expected, words
+    without = rows("labels.csv --exclude f --truth f")  # only the columns of labels are scored
+    assert rows("labels.csv --exclude f --truth f.csv") == rows("labels.csv --truth f") == without
 
 
 def test_describe_on_the_command_line(folder, capsys):

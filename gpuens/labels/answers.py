@@ -1,0 +1,154 @@
+"""Answers of many annotators, of whom each knows few objects: a vocabulary, and a line for each answer.
+
+The memory grows with the answers, where that of an Ensemble grows with objects times annotators.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.labels.columns import as_column
+from gpuens.labels.frames import as_pandas
+from gpuens.labels.long_form import factorize_triples, find_roles
+from gpuens.labels.rows import Rows
+from gpuens.labels.vocabulary import NO_ANSWER, answer_words, shared_vocabulary
+from gpuens.runtime import checks
+
+
+class Answers:
+    """The answers of annotators who share a vocabulary, for `gpuens.EM` with ``vocabulary="shared"``.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row for each answer. A missing label, and a word for no answer, is like no row; a row that is there twice
+        counts once.
+    object, annotator, label : name of a column, optional
+        By default, as in `gpuens.Ensemble.from_long`.
+    no_answer : str or list of str
+        Words for no answer, as in `gpuens.EM`.
+
+    Attributes
+    ----------
+    n_objects, n_clusterings : int
+        Numbers of objects and of annotators.
+    index : Index (n_objects,)
+        The objects, in the order of their first rows.
+    names : list
+        The annotators, in the order of their first rows.
+    classes : ndarray (k,)
+        The names of the vocabulary, ascending.
+    matrix : SciPy CSR array (n_objects, n_clusterings · k), int8
+        1 for each answer; the answers l of annotator m are column m · k + l.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For missing columns, rows without an object or an annotator, two answers of an annotator for one object, and
+        no answer at all.
+
+    Examples
+    --------
+    >>> import gpuens as ge, pandas as pd
+    >>> lines = [("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t1", "bob", "cat"), ("t3", "bob", "dog")]
+    >>> answers = ge.Answers(pd.DataFrame(lines, columns=["task", "worker", "label"]))
+    >>> answers.n_objects, answers.n_clusterings, answers.classes.tolist()
+    (3, 2, ['cat', 'dog'])
+    >>> ge.EM(vocabulary="shared").fit_predict(answers).tolist()
+    ['cat', 'dog', 'dog']
+    """
+
+    device_kind = "cpu"
+    form = "answers in long form"
+
+    def __init__(
+        self, frame: Any, *, object: Any = None, annotator: Any = None, label: Any = None, no_answer: Any = NO_ANSWER
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        words, frame = answer_words(no_answer), as_pandas(frame)
+        if not hasattr(frame, "columns"):
+            raise TypeError(f"frame must be a DataFrame with a row for each answer, not {checks.shown(frame)}.")
+        columns = list(frame.columns)
+        roles = find_roles(columns, [object, annotator, label])
+        objects, annotators, labels = (as_column(frame[columns[place]]) for place in roles)
+        triples = factorize_triples(objects, annotators, labels, "frame")
+        self.classes, numbers = shared_vocabulary([triples.label_values.tolist()], words)
+        answers = np.append(numbers[0], checks.MISSING)[triples.labels]
+        self.index, self.names = triples.objects, list(triples.clusterings)
+        self.n_objects, self.n_clusterings = len(triples.objects), len(triples.clusterings)
+        k, answered = len(self.classes), np.flatnonzero(answers >= 0)
+        pairs = triples.rows[answered].astype(np.int64) * self.n_clusterings + triples.columns[answered]
+        order = np.argsort(pairs, kind="stable")
+        pairs, answers = pairs[order], answers[answered][order]
+        again = pairs[1:] == pairs[:-1]
+        if (again & (answers[1:] != answers[:-1])).any():
+            place = int((again & (answers[1:] != answers[:-1])).argmax())
+            task, worker = divmod(int(pairs[place]), self.n_clusterings)
+            raise ValueError(
+                f"frame has two answers, {self.classes[answers[place]]!r} and {self.classes[answers[place + 1]]!r}, of "
+                f"annotator {self.names[worker]!r} for object {self.index[task]!r}; leave one of them out."
+            )
+        once = np.append(True, ~again)
+        row_numbers, clusterings = np.divmod(pairs[once], self.n_clusterings)
+        starts = np.searchsorted(row_numbers, np.arange(self.n_objects + 1))
+        ones = np.ones(len(row_numbers), dtype=np.int8)
+        shape = (self.n_objects, self.n_clusterings * k)
+        self.matrix = csr_array((ones, clusterings * k + answers[once], starts), shape=shape)
+
+    @property
+    def categories(self) -> list[np.ndarray]:
+        """The names of the vocabulary, for each annotator."""
+        return [self.classes] * self.n_clusterings
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The first column of each annotator (n_clusterings + 1,)."""
+        return np.arange(self.n_clusterings + 1) * len(self.classes)
+
+    def __len__(self) -> int:
+        return self.n_objects
+
+    def __repr__(self) -> str:
+        return (
+            f"Answers(n_objects={self.n_objects}, n_annotators={self.n_clusterings}, n_answers={self.matrix.nnz}, "
+            f"n_names={len(self.classes)})"
+        )
+
+
+class AnswerRows(Rows):
+    """The objects of `Answers` as rows of one object each, in host memory."""
+
+    of_labels = False
+    ensemble: Answers  # type: ignore[assignment]
+
+    def __init__(self, answers: Answers, matrix: Any = None) -> None:
+        self.matrix = answers.matrix if matrix is None else matrix
+        self._hold(answers, np.ones(self.matrix.shape[0], dtype=np.int64), "cpu")
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def take(self, rows: Any, counts: np.ndarray | None = None) -> "AnswerRows":
+        return AnswerRows(self.ensemble, self.matrix[rows])
+
+    def row_sums(self, values: Any) -> np.ndarray:
+        return self.matrix @ np.asarray(values, dtype=np.float64)
+
+    def row_lookups(self, table: Any) -> np.ndarray:
+        return self.matrix @ np.asarray(table, dtype=np.float64)
+
+    def cluster_sums(self, values: Any) -> np.ndarray:
+        return self.matrix.T @ values
+
+    def cluster_sizes(self) -> np.ndarray:
+        return self.cluster_sums(self.counts)
+
+    def vote_shares(self) -> np.ndarray:
+        """Return the share of each name in the answers for each object (G, k); equal shares without an answer."""
+        k = len(self.ensemble.classes)
+        names = np.tile(np.eye(k), (self.n_clusterings, 1))
+        votes = self.row_lookups(names)
+        totals = votes.sum(axis=1, keepdims=True)
+        return np.where(totals > 0, votes / np.maximum(totals, 1.0), 1.0 / k)
