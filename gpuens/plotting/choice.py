@@ -105,7 +105,7 @@ def overview(choice: Any, k: int | None = None) -> np.ndarray:
     cdf(choice, ax=panels[0, 1])
     name = "delta_area" if "delta_area" in choice.rows[0] else "score"
     criterion(choice, name, ax=panels[1, 0])
-    tracking(choice.labels, ax=panels[1, 1])
+    tracking(choice.labels, reference=k, ax=panels[1, 1])
     return panels
 
 

@@ -13,6 +13,7 @@ from gpuens.plotting.drawing import (
     SHADE,
     SMALL,
     axes,
+    color_clusters,
     count_drawn,
     entitle,
     hide_spines,
@@ -45,16 +46,18 @@ NAMES_SHARE = 0.2  # room for the names of two numbers above a criterion, as a s
 SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the objects of a cluster
 
 
-def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
+def tracking(levels: Any, *, reference: Any = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the cluster of each object at each number of clusters; a colour that persists is a stable cluster.
 
-    At the first level, clusters have the colours of their numbers. At each further level, a cluster takes the colour of
-    the cluster of the previous level from which most of its objects come, if it is also that cluster's largest part.
+    At one level, clusters have the colours of their numbers. At each further level, a cluster takes the colour of the
+    cluster of the level next to it with which it shares most objects, if that cluster also shares most with it.
 
     Parameters
     ----------
     levels : dict {number of clusters: labels (n_objects,)}
         Such as cuts of one dendrogram, drawn from top to bottom.
+    reference : number of clusters, optional
+        The level whose clusters have the colours of their numbers; by default, the first.
     ax : matplotlib Axes, optional
 
     Returns
@@ -82,10 +85,10 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     objects = objects[np.lexsort(columns[objects].T[::-1])]
     objects = objects[np.unique(np.linspace(0, len(objects) - 1, min(len(objects), MOST_OBJECTS)).astype(np.int64))]
     ax = axes(ax, (7.2, 0.9 + 0.24 * len(names)))
-    from matplotlib.colors import to_rgb
-
-    palette = np.array([to_rgb(color) for color in CLUSTERS])
-    colors = _colors(columns, sizes)
+    first = names[0] if reference is None else reference
+    if first not in names:
+        raise ValueError(f"reference={checks.shown(reference)} is no level; take one of {checks.listed(names)}.")
+    palette, colors = color_clusters(range(len(CLUSTERS))), _colors(columns, sizes, names.index(first))
     rows = [palette[color[columns[objects, level]]] for level, color in enumerate(colors)]
     ax.imshow(np.array(rows), aspect="auto", interpolation="nearest")
     ax.set_xticks([])
@@ -136,7 +139,7 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     x = [_spread_evenly(np.arange(len(sizes[0])))]
     lines, widths = [], []
     for level in range(1, len(names)):
-        above, below, shared = _count_shared(columns, level)
+        above, below, shared = _count_shared(columns, level - 1, level)
         middle = np.bincount(below, weights=shared * x[-1][above]) / sizes[level]
         x.append(_spread_evenly(middle))
         share = shared / sizes[level][below]
@@ -261,13 +264,10 @@ def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
     return list(levels), np.column_stack([codes for codes, _ in encoded]), [sizes for _, sizes in encoded]
 
 
-def _count_shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays: upper clusters, lower clusters, and the number of objects that each pair has in common.
-
-    A pair is a cluster at ``level`` - 1 (upper) and a cluster at ``level`` (lower) that have common objects.
-    """
-    width = columns[:, level].max() + 1
-    cells, shared = np.unique(columns[:, level - 1] * width + columns[:, level], return_counts=True)
+def _count_shared(columns: np.ndarray, level: int, neighbor: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return three arrays: clusters of a level, clusters of a neighbour, and how many objects each pair shares."""
+    width = columns[:, neighbor].max() + 1
+    cells, shared = np.unique(columns[:, level] * width + columns[:, neighbor], return_counts=True)
     return cells // width, cells % width, shared
 
 
@@ -276,21 +276,22 @@ def _spread_evenly(places: np.ndarray) -> np.ndarray:
     return (np.argsort(np.argsort(places, kind="stable"), kind="stable") + 0.5) / len(places)
 
 
-def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
+def _colors(columns: np.ndarray, sizes: list[np.ndarray], reference: int) -> list[np.ndarray]:
     """Return, for each level, an array with the colour of each cluster as a position in the palette `CLUSTERS`."""
-    colors_by_level = [np.arange(len(sizes[0])) % len(CLUSTERS)]
-    for level in range(1, len(sizes)):
-        above, below, shared = _count_shared(columns, level)
+    colors_by_level = {reference: np.arange(len(sizes[reference])) % len(CLUSTERS)}
+    for level in [*range(reference + 1, len(sizes)), *range(reference - 1, -1, -1)]:
+        neighbor = level - 1 if level > reference else level + 1
+        above, below, shared = _count_shared(columns, neighbor, level)
         # the order is ascending, so that the last assignment to an entry below is that of the largest number of objects
         order = np.argsort(shared, kind="stable")
-        most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
-        most_of[below[order]] = above[order]  # for each lower cluster, the upper cluster of most of its objects
-        largest_of[above[order]] = below[order]  # for each upper cluster, the lower cluster with most of its objects
+        most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[neighbor]), np.int64)
+        most_of[below[order]] = above[order]  # for each cluster, the neighbour that shares most objects with it
+        largest_of[above[order]] = below[order]  # for each neighbour, the cluster that shares most objects with it
         keeps = largest_of[most_of] == np.arange(len(most_of))
-        colors = np.where(keeps, colors_by_level[-1][most_of], -1)
+        colors = np.where(keeps, colors_by_level[neighbor][most_of], -1)
         n_uses = np.bincount(colors[keeps], minlength=len(CLUSTERS))
         for cluster in np.flatnonzero(~keeps).tolist():
             colors[cluster] = n_uses.argmin()
             n_uses[colors[cluster]] += 1
-        colors_by_level.append(colors)
-    return colors_by_level
+        colors_by_level[level] = colors
+    return [colors_by_level[level] for level in range(len(sizes))]

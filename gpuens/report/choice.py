@@ -35,7 +35,11 @@ def render_choice(choice: Any, title: str) -> bytes:
     pictures_below = [pictures[name] for name in names if name in CRITERIA and name not in front_names]
     tall = (DETAIL[0], max(DETAIL[1], 1.2 + LEVEL_INCHES * len(choice.labels)))
     where = [
-        Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels), tall),
+        Picture(
+            "The objects at each number of clusters",
+            partial(plotting.tracking, choice.labels, reference=choice.suggested),
+            tall,
+        ),
         Picture("How the clusters divide", partial(plotting.clustree, choice.labels), tall),
     ]
     rows = [[row["k"], *(row[name] for name in names)] for row in choice.rows]

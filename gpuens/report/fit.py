@@ -418,7 +418,14 @@ def _levels(estimator: Any) -> Iterator[Section]:
         rows = {k: estimator.cut_rows(k) for k in range(2, end)}
         levels = {k: labels[row_of] for k, labels in rows.items()} if estimator.reduction_.covers_all else rows
         pictures += [
-            Picture("The objects at each number of clusters", partial(plotting.tracking, levels)),
+            Picture(
+                "The objects at each number of clusters",
+                partial(
+                    plotting.tracking,
+                    levels,
+                    reference=estimator.n_clusters_ if estimator.n_clusters_ in levels else None,
+                ),
+            ),
             Picture("How the clusters divide", partial(plotting.clustree, levels)),
         ]
     yield Section("How many clusters?", pictures=pictures)

@@ -1,6 +1,5 @@
 """Pictures show the computed values, in a readable order."""
 
-import io
 import re
 import sys
 import warnings
@@ -64,16 +63,6 @@ def blocks(ax):
     return np.rint(corners[:, 0, 0] + 0.5).astype(int), np.rint(np.diff(corners[:, :, 0]).ravel()).astype(int)
 
 
-def drawn(ax):
-    """Return the pixels of a completely drawn picture."""
-    from matplotlib.image import imread
-
-    file = io.BytesIO()
-    ax.figure.savefig(file, format="png", dpi=50)
-    file.seek(0)
-    return imread(file)
-
-
 # --- heatmap ----------------------------------------------------------------------------------------------------------
 
 
@@ -92,7 +81,6 @@ def test_heatmap_shows_the_matrix_in_one_piece_for_each_cluster():
     assert ax.images[0].get_clim() == (0, 1)
     assert ax.get_title() == "Co-association of 150 objects in 8 clusterings"
     assert ax.get_ylabel().startswith("150 objects")
-    assert drawn(ax).std() > 0.05
 
 
 def test_similar_objects_stand_side_by_side():
@@ -128,7 +116,6 @@ def test_heatmap_takes_names_of_clusters_and_hides_those_too_thin_to_read():
 def test_heatmap_of_next_to_nothing(n):
     ax = plotting.coassociation_heatmap([list("ab")[:n]], np.zeros(n, int))
     assert ax.images[0].get_array().tolist() == np.eye(n).tolist()
-    drawn(ax)
 
 
 def test_heatmap_refuses():
@@ -138,6 +125,7 @@ def test_heatmap_refuses():
         plotting.coassociation_heatmap(ENS, EST.labels_, max_objects=0)
     with pytest.raises(ValueError, match="labels must be 1-D"):
         plotting.coassociation_heatmap(ENS, LABELS)
+    refused(lambda: plotting.coassociation_heatmap(ENS), TypeError, "labels are missing", "a fitted estimator")
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -149,14 +137,12 @@ def test_sizes_are_counted_largest_first():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "7", "3"]
     assert ax.get_title() == "Sizes of 3 clusters of 36 objects"
     assert ax.get_yscale() == "linear"
-    drawn(ax)
 
 
 def test_very_many_sizes_can_be_read():
     ax = plotting.sizes(np.arange(200))
     assert len(ax.patches) == 200
     assert ax.get_xlabel() == "clusters, the largest first"
-    drawn(ax)
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -180,7 +166,6 @@ def test_dendrogram_shows_the_last_merges_and_every_object(estimator, p):
     counts = [int(tick.get_text()) for tick in ax.get_xticklabels()]
     assert sorted(counts) == sorted(np.bincount(tree.cut(branches)[estimator.reduction_.row_of]))
     assert len(ax.lines) == (1 < estimator.n_clusters_ <= branches)
-    drawn(ax)
 
 
 def test_the_line_is_where_the_clusters_are_cut():
@@ -198,7 +183,6 @@ def test_the_line_of_clusters_of_a_smallest_size_is_where_the_tree_is_cut():
     (line,) = ax.lines
     assert sum(height > line.get_ydata()[0] for height in heights(ax)) == est.n_branches_ - 1
     assert f"3 clusters\nin {est.n_branches_} branches" in [text.get_text() for text in ax.texts]
-    drawn(ax)
 
 
 def test_dendrogram_joins_what_the_method_joined():
@@ -218,7 +202,6 @@ def test_distances_below_zero_stand_at_the_axis_as_they_are():
     np.testing.assert_allclose(
         least + (np.array(heights(ax)) - low) * (most - least) / (high - low), np.sort(1 - similarities), atol=1e-9
     )
-    drawn(ax)
 
 
 def test_dendrogram_of_one_row_says_so():
@@ -227,7 +210,6 @@ def test_dendrogram_of_one_row_says_so():
     ax = plotting.dendrogram(est)
     assert "nothing to merge" in ax.get_title()
     assert len(plotting.lifetimes(est).patches) == 0
-    drawn(ax)
 
 
 @pytest.mark.parametrize("estimator", [LWEA().fit(ENS), EAC().fit(ENS), EAC().fit(np.unique(LABELS, axis=0))])
@@ -241,7 +223,6 @@ def test_lifetimes_peak_where_the_method_cuts(estimator):
         assert bars[k] == pytest.approx(rising[-(k - 1)] - rising[-k])
     assert ax.lines[0].get_xdata()[0] == estimator.n_clusters_
     assert len(plotting.lifetimes(estimator, p=6).patches) == 5
-    drawn(ax)
 
 
 @pytest.mark.parametrize("draw", [plotting.dendrogram, plotting.lifetimes])
@@ -281,7 +262,6 @@ def test_ca_tree_shows_every_node_at_its_radius_and_its_way_up():
     assert sum(np.array_equal(way[-1], top) for way in ways) == np.count_nonzero(TREE.parents == len(TREE) - 1)
     assert not ax.lines
     assert ax.get_title() == "CA-tree of 150 objects"
-    drawn(ax)
 
 
 def test_nodes_stand_in_the_order_of_their_leaves_and_above_their_children():
@@ -308,7 +288,6 @@ def test_a_cut_is_marked_and_its_line_parts_what_is_taken_from_what_is_above(tau
     assert all(TREE.radii[parents[parents >= 0]] > height)
     tail = "" if whole else f", {len(kept)} kept"
     assert ax.get_title() == f"CA-tree of 150 objects: {len(taken)} nodes at τ = {tau:g}{tail}"
-    drawn(ax)
 
 
 def test_of_a_large_tree_the_largest_nodes_are_drawn():
@@ -322,8 +301,6 @@ def test_of_a_large_tree_the_largest_nodes_are_drawn():
     assert len(markers(few)[""][0]) == np.count_nonzero(tree.counts >= 500)
     alone = plotting.ca_tree(tree, min_objects=5000)
     assert markers(alone)[""][0] == [tree.radii[-1]]
-    for made in (ax, few, alone):
-        drawn(made)
 
 
 def test_ca_tree_of_one_row():
@@ -331,7 +308,6 @@ def test_ca_tree_of_one_row():
         tree = CATree().grow(np.zeros((4, 2), int))
     ax = plotting.ca_tree(tree, 0.4)
     assert markers(ax)["taken"][0] == [0]
-    drawn(ax)
 
 
 def test_ca_tree_refuses():
@@ -411,6 +387,15 @@ def test_a_colour_that_stays_is_a_cluster_that_holds_together():
         assert (before != after).any(axis=1).sum() == divided[0].min()  # the larger part keeps the colour
     several = np.unique(rows[3].reshape(-1, 3), axis=0)
     assert len(several) == len(np.unique(LEVELS[5]))
+
+
+def test_clusters_of_a_level_have_the_colours_of_their_numbers():
+    for k in (2, 5, 8):
+        rows = np.asarray(plotting.tracking(LEVELS, reference=k).images[0].get_array())
+        expected = np.sort(drawing.color_clusters(range(k))[LEVELS[k]], axis=0)
+        np.testing.assert_array_equal(np.sort(rows[list(LEVELS).index(k)], axis=0), expected)
+        assert len(np.unique(rows[0], axis=0)) == 2  # earlier levels take their colours from later ones
+    refused(lambda: plotting.tracking(LEVELS, reference=99), ValueError, "reference", "99")
 
 
 @pytest.mark.parametrize("draw", ["tracking", "clustree"])
@@ -608,14 +593,6 @@ def test_names_of_any_length_stay_in_the_picture(unwieldy):
         assert outside(ax) == {}
 
 
-@pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
-def test_titles_stay_in_the_picture(draw):
-    from matplotlib.figure import Figure
-
-    for ax in (draw(), draw(ax=Figure(figsize=(3.2, 3.2), layout="constrained").subplots())):
-        assert outside(ax, [ax.title]) == {}
-
-
 # --- pyplot -----------------------------------------------------------------------------------------------------------
 
 
@@ -706,7 +683,6 @@ def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
     np.testing.assert_allclose(np.sort(picture.ravel()), np.sort(np.nan_to_num(literal).ravel()), atol=1e-12)
     assert len(blocks(ax)[0]) == k
     assert ax.get_title() == f"Consensus of 150 objects in {k} clusters"
-    assert drawn(ax).std() > 0.05
 
 
 def test_many_objects_have_a_consensus_matrix_of_some(monkeypatch):
@@ -739,7 +715,6 @@ def test_the_four_pictures_of_a_choice(own, pyplot):
         assert titles[1].startswith("Consensus of")
         assert titles[2].startswith(name)
         assert titles[3].startswith("The clusters of")
-        drawn(panels[0, 0])
     assert own.plot(5)[0, 0].get_title() == "Consensus of 60 objects in 5 clusters"
     refused(lambda: own.plot(9), ValueError, "k=9", "2, 3, 4, 5")
     refused(lambda: plotting.consensus_matrix(EST), TypeError, "ge.choose_k(labels)")
@@ -749,4 +724,3 @@ def test_matrices_of_all_numbers_side_by_side(own):
     panels = plotting.consensus_matrices(own)
     assert [ax.get_title() for ax in panels] == ["2 clusters", "3 clusters, suggested", "4 clusters", "5 clusters"]
     assert all(ax.images[0].get_array().shape == (60, 60) for ax in panels)
-    drawn(panels[0])
