@@ -1,6 +1,7 @@
 """``gpuens cluster``: make many base clusterings of features, and find their consensus."""
 
 import argparse
+import os
 from contextlib import nullcontext
 from typing import Any
 
@@ -103,7 +104,7 @@ def cluster(args: argparse.Namespace) -> None:
         if args.report is not None:
             from gpuens.report import render_fit
 
-            title = f"Consensus of {args.X}"
+            title = f"Consensus of {os.path.basename(args.X)}"
             features = source.X if chunks is None and "n_features" in source.size else None  # a graph has none
             write_page(
                 args.report,

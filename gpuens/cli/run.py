@@ -1,6 +1,7 @@
 """``gpuens run``: find the consensus of the base clusterings in a file, or in several files."""
 
 import argparse
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -246,7 +247,7 @@ def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: C
         if args.report:
             from gpuens.report import render_fit
 
-            title = f"Consensus of {consensus.source}"
+            title = f"Consensus of {os.path.basename(str(consensus.source))}"
             with clock.phase("report"):
                 beside = {"names": names_of(args), **describe_objects(consensus.source, result)}
                 write_page(args.report, lambda: render_fit(title, consensus.estimator, record, result.ids, **beside))

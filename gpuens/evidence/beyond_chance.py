@@ -13,9 +13,8 @@ from gpuens.contingency.scores import sum_of_squares
 from gpuens.evidence.pairs import count_rows, count_type
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import LEVEL
 from gpuens.runtime.native import cpu
-
-LEVEL = 0.05  # level of significance
 
 
 class BeyondChance(NamedTuple):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.plotting.drawing import INK, MARK, SHADE, SMALL, entitle, hide_spines, new_figure, type_name, write_names
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -148,7 +148,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _range_of(values: np.ndarray) -> str:
-    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+    low, high = (f"{value.round(2) + 0.0:.2f}" for value in (values.min(), values.max()))  # -0.0 + 0.0 is 0.0
     return low if low == high else f"{low} to {high}"
 
 

@@ -14,6 +14,7 @@ from gpuens.plotting.drawing import (
     SHARES,
     color_clusters,
     hide_spines,
+    ink_on,
     largest_clusters,
     order_by_distance,
     quantiles_by_cluster,
@@ -113,8 +114,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     else:
         for (i, j), value in np.ndenumerate(values):
             if not np.isnan(value):
-                color = "white" if value > 60 else INK
-                ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
+                ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=ink_on(image.to_rgba(value)))
     label = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
     ax.set(xlabel=label, ylabel="cluster")
     return ax

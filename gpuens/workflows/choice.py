@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.evidence import ConsensusMatrix, Suggestion, beyond_chance
-from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.runtime import checks
-from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.defaults import LEVEL, METHOD
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,8 +94,8 @@ class Choice:
         --------
         >>> import gpuens as ge
         >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
-        >>> [ax.get_title() for ax in found.plot()[0]]
-        ['Consensus of 6 objects in 3 clusters', 'Consensus of pairs of 6 objects, the same for all k']
+        >>> found.plot()[0, 0].get_title()
+        'Consensus of 6 objects in 3 clusters'
         """
         from gpuens.plotting.choice import overview
 

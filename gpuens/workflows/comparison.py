@@ -17,9 +17,9 @@ import numpy as np
 
 from gpuens.contingency.labels import encode
 from gpuens.contingency.scores import nmi_of, score_pairs
-from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.runtime import checks
 from gpuens.runtime.checks import counted
+from gpuens.runtime.defaults import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd

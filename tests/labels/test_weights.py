@@ -200,7 +200,6 @@ WHOLE_NUMBERS = "sample_weight has fractions, but {} needs whole numbers of obje
         (ge.LWGP(3, reduction="sample:20"), FRACTIONS, ValueError, ("but Sample",)),
         (ge.EAC(4, reduction=FirstRows()), range(1, 61), ValueError, ("adds up to", "rows.counts", "60 objects")),
     ],
-    ids=str,
 )
 def test_weights_that_a_fit_refuses(estimator, weights, kind, parts):
     refused(lambda: estimator.fit(LABELS["structured"], sample_weight=weights), kind, *parts)

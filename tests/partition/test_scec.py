@@ -238,7 +238,6 @@ ONES = [np.ones((size, 2)) for size in np.diff(ge.Ensemble(LABELS).offsets)]
         ({"tol": -1}, ValueError, ("tol", "-1")),
         ({"random_state": "x"}, TypeError, ("random_state",)),
     ],
-    ids=str,
 )
 def test_bad_parameters_are_refused(parameters, kind, mentioned):
     refused(lambda: ge.SCEC(2, **parameters).fit(LABELS), kind, *mentioned)
