@@ -10,8 +10,9 @@ from gpuens.evidence import Annotators, Evidence, NewObjects
 from gpuens.evidence.annotators import compare_annotators
 from gpuens.labels.encoding import find_values
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.name_tree import QUORUM, NamesInTree, NameTree
 from gpuens.labels.rows import Rows
-from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, name_codes
+from gpuens.labels.vocabulary import NO_ANSWER, UNKNOWN, answer_words, ensemble_of_names, name_codes
 from gpuens.methods.base import Seeded
 from gpuens.methods.fit import Fit
 from gpuens.methods.parts import Parts
@@ -130,6 +131,51 @@ class SharedNames(Seeded):
             positions = find_values(self.cluster_names_, self.classes_)
             self._agreement = compare_annotators(self.reduction_.rows, positions[partition.labels])
         return self._agreement
+
+    def labels_in_tree(self, tree: Any, *, quorum: float = QUORUM) -> NamesInTree:
+        """Return the deepest name of a tree that enough votes support, for each object of a fit with shared names.
+
+        A vote for a name also supports all names above it: three votes for "CD4 T cell", "CD8 T cell" and "T cell" are
+        three for "T cell". Probabilities of `gpuens.EM` count like shares of votes.
+
+        Parameters
+        ----------
+        tree : dict, or DataFrame of two columns
+            Child → parent, for all names of the answers. A name may have several parents, as in a cell ontology.
+        quorum : float
+            The least support, from 0.5 to 1; it must also be more than half, so that names in separate branches cannot
+            both have it.
+
+        Returns
+        -------
+        NamesInTree
+            ``labels`` (n_objects,), "Unknown" for objects without an answer and where only a root has the quorum, with
+            their ``support`` and ``depth``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a tree that lacks names of the answers or runs in a circle.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> vote = ge.Voting(vocabulary="shared").fit([["CD4", "CD4", "B"], ["CD8", "CD4", "CD8"], ["T", "CD4", None]])
+        >>> names = vote.labels_in_tree({"CD4": "T", "CD8": "T", "T": "cell", "B": "cell"})
+        >>> names.labels.tolist(), names.support.tolist()
+        (['T', 'CD4', 'Unknown'], [1.0, 1.0, 0.0])
+        """
+        partition = self._partition_of_names("labels_in_tree")
+        quorum = checks.check_between(quorum, "quorum", QUORUM, 1.0)
+        nodes = NameTree(tree, [str(name) for name in self.classes_.tolist()])
+        assert partition.membership is not None
+        assert partition.certainty is not None
+        numbers, support = nodes.deepest(partition.membership(self.reduction_.rows), quorum)
+        known = (numbers >= 0) & (partition.certainty["confidence"] > 0)
+        names = np.array([*nodes.nodes, UNKNOWN], dtype=object)
+        support, depth = np.where(known, support, 0.0), np.where(known, nodes.depths[numbers], 0)
+        row_of = devices.to_host(self.reduction_.row_of)
+        return NamesInTree(names[np.where(known, numbers, -1)][row_of], support[row_of], depth[row_of])
 
     def _partition_of_names(self, name: str) -> Partition:
         """Return the partition of a fit with a shared vocabulary."""
