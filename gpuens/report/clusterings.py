@@ -46,6 +46,11 @@ def find_modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
     return groups if len(groups.modes) > 1 else None
 
 
+def tell_other_stories(groups: Modes) -> bool:
+    """Return whether the modes hardly agree, so that a consensus mixes them."""
+    return bool(groups.ari[np.triu_indices(len(groups.modes), 1)].max() < MIXED_ARI)
+
+
 def describe_modes(groups: Modes, evidence: Evidence) -> str:
     """Return a sentence about the modes: groups by their numbers of clusters, or groups that differ otherwise."""
     numbers = np.diff(evidence.rows.offsets)
@@ -61,7 +66,7 @@ def describe_modes(groups: Modes, evidence: Evidence) -> str:
         )
     sizes = [f"{len(mode.members):,}" for mode in groups.modes]
     alike = groups.ari[np.triu_indices(len(sizes), 1)]
-    mixed = "; the consensus mixes them" if alike.max() < MIXED_ARI else ""
+    mixed = "; the consensus mixes them" if tell_other_stories(groups) else ""
     return f"{text}, of {', '.join(sizes[:-1])} and {sizes[-1]}, with an ARI of {_range_of(alike)} between them{mixed}."
 
 
@@ -181,13 +186,19 @@ def _table_of_modes(groups: Modes) -> Table:
 
 
 def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
-    """Return a table with the agreement of each base clustering with the result, and its share of missing labels.
+    """Return a table of the base clusterings and their agreement with the result, the one with the least first.
 
-    The clustering with the least agreement is first.
+    Shares of missing labels are left out if no label is missing.
     """
-    agreement, n = evidence.agreement, len(evidence.labels)
+    agreement, n, numbers = evidence.agreement, len(evidence.labels), np.diff(evidence.rows.offsets)
+    columns = ["base clustering", "clusters", "NMI with the result", "ECS", "missing labels"]
     rows = [
-        [str(names[h]), float(agreement.nmi[h]), float(agreement.ecs[h]), Share(1 - int(agreement.n_labelled[h]) / n)]
+        [
+            str(names[h]), int(numbers[h]), float(agreement.nmi[h]), float(agreement.ecs[h]),
+            Share(1 - int(agreement.n_labelled[h]) / n),
+        ]
         for h in np.argsort(agreement.nmi, kind="stable")
-    ]
-    return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)
+    ]  # fmt: skip
+    if (agreement.n_labelled == n).all():
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table("agreement with the result", columns, rows)

@@ -14,7 +14,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_numbers
 from gpuens.methods import ESTIMATORS
 from gpuens.plotting.profiles import profile_of
-from gpuens.report.clusterings import find_modes, sections_of_clusterings, sentences_about_modes
+from gpuens.report.clusterings import find_modes, sections_of_clusterings, sentences_about_modes, tell_other_stories
 from gpuens.report.front import (
     MOST_ROWS,
     picture_of_sizes,
@@ -39,7 +39,9 @@ MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
 MOST_PAIRS = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
 LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
 SHOWN_ABOVE = ("suggestion", "cluster_sizes")  # entries of the record whose contents the page shows elsewhere
-READING_WARNINGS = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
+# beginnings of the warnings about how labels and features were read
+READING_WARNINGS = ("path ", "labels: ", "adata", "column ")
+MOSTLY_IN_DOUBT = 1 / 3  # share of doubtful objects from which they are among the doubts of a page
 # a clustering is named if its share of missing labels is more than this multiple of the mean share
 MISSING_RATIO = 2.0
 
@@ -87,8 +89,9 @@ def render_fit(
         coordinates, shape = graph.layout
     evidence, texts = _evidence(estimator), _cluster_names(estimator, facts, names)
     groups, joins = find_modes(estimator, evidence), getattr(estimator, "joins_", None)
+    profile = None if features is None else _profile(estimator, features, ids, texts)
     sections = [
-        *(_profile(estimator, features, ids, texts) if features is not None else ()),
+        *([] if profile is None else [replace(profile, pictures=())]),
         *(_clusters(evidence, texts) if evidence else _sizes(facts)),
         *(_annotators(estimator) if estimator.parts().gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
@@ -103,16 +106,22 @@ def render_fit(
         pictures = pictures_of_evidence(evidence)
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
+    if profile is not None:
+        pictures = [*profile.pictures, *pictures]
     if embeddings:
         pictures = [*pictures_of_embeddings(devices.to_host(estimator.labels_), embeddings), *pictures]
     if coordinates is not None or shape is not None:
         pictures = [*pictures_of_places(estimator, coordinates=coordinates, shape=shape), *pictures]
+    mixed = list(sentences_about_modes(groups, evidence))
+    doubts = list(_doubts(estimator, evidence, facts))
+    if groups is not None and tell_other_stories(groups):
+        doubts += mixed
     answer = Answer(
         [_answer(estimator, counts, evidence, texts)],
-        list(_doubts(estimator, evidence, facts)),
+        doubts,
         name_clusters(pictures, texts),
         _byline(estimator, facts),
-        [*_further(estimator, evidence, joins, facts, texts), *sentences_about_modes(groups, evidence)],
+        [*_further(estimator, evidence, joins, facts, texts), *(text for text in mixed if text not in doubts)],
     )
     named_sections = [replace(section, pictures=name_clusters(section.pictures, texts)) for section in sections]
     return render(title, answer, named_sections)
@@ -145,21 +154,24 @@ def _answer(estimator: Any, counts: np.ndarray, evidence: Evidence | None, names
     """Return the result, the reason for the number of clusters, and the agreement with the base clusterings."""
     suggestion = getattr(estimator, "suggestion_", None)
     reason = "" if suggestion is None else f"Reason for this number: {suggestion.reason()}."
-    return " ".join(filter(None, (_count_clusters(estimator, counts, names), reason, _agreement(estimator, evidence))))
+    result = _count_clusters(estimator, counts, evidence, names)
+    return " ".join(filter(None, (result, reason, _agreement(estimator, evidence))))
 
 
-def _count_clusters(estimator: Any, counts: np.ndarray, names: list[str] | None) -> str:
+def _count_clusters(estimator: Any, counts: np.ndarray, evidence: Evidence | None, names: list[str] | None) -> str:
     clusters = counted(estimator.n_clusters_, "cluster")
     if not len(counts):
         return f"The objects make {clusters}."
     n = int(counts.sum())
+    source = "" if evidence is None else f"{counted(evidence.shape[1], 'base clustering')} of "
+    combined = f"This result combines {source}{counted(n, 'object')}"
     if len(counts) == 1:
-        return f"The {counted(n, 'object')} make a single cluster."
+        return f"{combined} into a single cluster."
     ends = [
-        f"the {end}{_apposition(names, int(c))} has {_count_share(int(counts[c]), n)}"
+        f"the {end}{_apposition(names, int(c))} of {_count_share(int(counts[c]), n)}"
         for end, c in (("largest", counts.argmax()), ("smallest", counts.argmin()))
     ]
-    return f"The {counted(n, 'object')} make {clusters}: {', '.join(ends)}."
+    return f"{combined} into {clusters}, {', '.join(ends)}."
 
 
 def _apposition(names: list[str] | None, cluster: int) -> str:
@@ -174,8 +186,8 @@ def _agreement(estimator: Any, evidence: Evidence | None) -> str:
         )
     if evidence is None:
         return ""
-    clusterings = counted(evidence.shape[1], "base clustering")
-    return f"They have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI) with the {clusterings}."
+    agreement = f"{evidence.agreement.anmi:.2f} on average (ANMI; 0: not at all, 1: the same)"
+    return f"It agrees with the base clusterings at {agreement}."
 
 
 def _byline(estimator: Any, facts: dict[str, Any]) -> str:
@@ -235,8 +247,8 @@ def _left_unknown(facts: dict[str, Any]) -> str:
 def _domains(estimator: Any, joins: Joins) -> str:
     """Return a text about domains, and about the coherence of the base clusterings among neighbours."""
     text = (
-        "Domains, not types: an object whose labels leave a doubt gets the domain of its surroundings, and clusters "
-        "that are mixed in space, such as cell types, are lost."
+        "The clusters are domains: an object in doubt gets the domain around it. Clusters that are mixed in space, "
+        "such as cell types, are not found in this way."
     )
     if not np.isnan(joins.coherence).all():
         text += f" The base clusterings have a mean coherence of {np.nanmean(joins.coherence):.2f} among neighbours"
@@ -244,7 +256,7 @@ def _domains(estimator: Any, joins: Joins) -> str:
             text += f"; {n_blind:,} of {len(joins.members):,} hardly know of them ({listed(joins.blind)})"
         text += "."
     if (count := getattr(estimator, "effective_members_", None)) is not None:
-        text += f" Their errors are those of {count:.1f} independent ones."
+        text += f" They err alike, and count as {count:.1f} independent ones."
     return text
 
 
@@ -260,10 +272,11 @@ def _how_certain(estimator: Any, evidence: Evidence, names: list[str] | None) ->
         text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
     else:
         low, high = np.quantile(evidence.objects.certainty, (0.25, 0.75))
-        loose = f"On average {percent(consensus)} of the clusterings put two objects of a cluster together. "
+        together = f"On average {percent(consensus)} of the clusterings put two objects of a cluster together"
+        certainty = f"{together}, so certainty" if is_loose else "Certainty"
         text = (
-            f"{loose * is_loose}Certainty compares the objects with each other: half of them have a certainty from "
-            f"{low:.2f} to {high:.2f}, and {in_doubt} are in doubt"
+            f"{certainty} only ranks the objects: half of them have a certainty from {low:.2f} to {high:.2f}, and "
+            f"{in_doubt} are in doubt"
         )
     where = np.bincount(evidence.labels[masks.in_doubt], minlength=len(evidence.clusters.sizes))
     largest = np.argsort(-where, kind="stable")[:2]
@@ -296,6 +309,11 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
     """Yield sentences about the doubts in the result, including the warnings of the run."""
     if (doubt := doubt_of_number(estimator)) is not None:
         yield f"The number of clusters is in doubt: {doubt}."
+    if evidence is not None and len(evidence.clusters.sizes) > 1:
+        share = float(Sureness.of(evidence).in_doubt.mean())
+        if share > MOSTLY_IN_DOUBT:
+            by = " by their labels alone, without the neighbours" if hasattr(estimator, "joins_") else ""
+            yield f"{percent(share)} of the objects are in doubt{by}."
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
@@ -316,13 +334,13 @@ def _least_certain(evidence: Evidence) -> list[int]:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _profile(estimator: Any, features: Any, ids: Any, names: list[str] | None) -> Iterator[Section]:
-    """Yield a section about the features of the clusters, unless the labels are in chunks or the features sparse."""
+def _profile(estimator: Any, features: Any, ids: Any, names: list[str] | None) -> Section | None:
+    """Return a section about the features of the clusters; None if labels are in chunks or features sparse."""
     if devices.chunked(estimator.labels_) or hasattr(features, "tocsr"):
-        return
+        return None
     profile = profile_of(features, devices.to_host(estimator.labels_))
     texts = [_name_cluster(names, cluster) for cluster in profile.clusters]
-    yield section_of_profile(profile, as_numbers(features), partial(_name_object, ids), texts)
+    return section_of_profile(profile, as_numbers(features), partial(_name_object, ids), texts)
 
 
 def _sizes(facts: dict[str, Any]) -> Iterator[Section]:

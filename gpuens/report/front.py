@@ -43,7 +43,7 @@ def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
     if len(evidence.clusters.sizes) > 1:
         pictures += [
             Picture("Certainty of their objects", partial(certainty, evidence)),
-            Picture("How often they are put together, in %", partial(nearness, evidence)),
+            Picture("How often pairs are put together, in %", partial(nearness, evidence)),
         ]
     return pictures
 
@@ -52,7 +52,8 @@ def pictures_of_places(estimator: Any, **places: Any) -> list[Picture]:
     """Return a map of the clusters and, if the estimator has memberships in several, a map of their uncertainty."""
     pictures = [Picture("Where the clusters are", partial(plotting.domains, estimator, **places))]
     if estimator.n_clusters_ > 1 and getattr(estimator, "membership_", None) is not None:
-        pictures.append(Picture("Where they are uncertain", partial(plotting.uncertainty, estimator, **places)))
+        draw = partial(plotting.uncertainty, estimator, **places)
+        pictures.append(Picture("Where they stay uncertain", draw))
     return pictures
 
 
@@ -72,8 +73,8 @@ def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     order, n_others = _select_rows(counts)
     rest = counts.sum() - counts[order].sum()
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
-    # the row of all small clusters together has no bar, because its bar could be far longer than all other bars
-    values = [*counts[order], *[0] * (n_others > 0)]
+    # the row of all small clusters together has no bar if it would be longer than all other bars
+    values = [*counts[order], *[rest if rest <= counts.max() else 0] * (n_others > 0)]
     return _bars(_name_clusters(order, n_others), values, texts, color_clusters(order)[: len(values)], ax, "cluster")
 
 
@@ -88,7 +89,7 @@ def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     ).T
     y = np.arange(len(names))
     ax.hlines(y, low, high, color=SHADE, linewidth=1.0, label="90 % of the objects")
-    ax.barh(y, third - first, left=first, color=SHADE, height=0.6, label="half")
+    ax.barh(y, third - first, left=first, color=SHADE, height=0.6, label="middle half")
     ax.vlines(median, y - 0.3, y + 0.3, color=INK, linewidth=2.0, label="median")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, columnspacing=1.0, handlelength=1)
     _name_rows(ax, names, "cluster")

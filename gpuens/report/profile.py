@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.plotting.profiles import COLUMN_INCHES, MOST_CLUSTERS, MOST_FEATURES, ROW_INCHES, Profile, draw_profile
-from gpuens.report.page import DETAIL, Picture, Section, Table
+from gpuens.report.page import DETAIL, FRONT, Picture, Section, Table
 
 MOST_COLUMNS = 12  # maximum number of features in a table
 MOST_OBJECTS = 30  # maximum number of typical objects in a table, at most three for each cluster
@@ -31,11 +31,9 @@ def section_of_profile(
         for i in objects[:n_each]
     ]
     n_rows, n_columns = min(len(names), MOST_CLUSTERS), min(len(profile.features), MOST_FEATURES)
-    size = (
-        min(max(DETAIL[0], 2.2 + COLUMN_INCHES * n_columns), WIDEST),
-        max(1.7 + ROW_INCHES * n_rows, 2.6),
-    )
-    note = "Means of the objects of each cluster. In the picture, colours are standard deviations from all objects."
+    width, height = 2.2 + COLUMN_INCHES * n_columns, max(1.7 + ROW_INCHES * n_rows, 2.6)
+    size = None if width <= DETAIL[0] and height <= FRONT[1] else (min(max(DETAIL[0], width), WIDEST), height)
+    note = "Means of the objects of each cluster. In the picture they are standard deviations from the mean."
     if len(profile.features) > len(columns):
         note += f" These are the {len(columns)} of {len(profile.features):,} features that differ most."
     return Section(

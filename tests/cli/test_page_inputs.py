@@ -37,7 +37,7 @@ def test_clusters_have_the_names_of_the_options(table, names):
     Path("names.csv").write_text("number,name\n0,young\n1,old\n")
     Path("names.tsv").write_text("0\tyoung\n1\told\n")
     page = page_of(f"run labels.csv -k 2 --columns run* --names {names}")
-    assert "the largest, young, has 40" in page
+    assert "the largest, young, of 40" in page
     assert "<td>old</td>" in page
 
 

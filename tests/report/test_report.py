@@ -143,9 +143,9 @@ def test_what_it_says():
     largest, smallest, anmi = max(sizes), min(sizes), evidence.agreement.anmi
     assert byline == "Method some method (locally weighted evidence accumulation)"
     assert first == (
-        f"The 150 objects make 4 clusters: the largest has {largest} ({100 * largest / 150:.0f} %), the smallest has "
-        f"{smallest} ({100 * smallest / 150:.0f} %). They have a mean agreement of {anmi:.2f} (ANMI) with the 6 base "
-        "clusterings."
+        f"This result combines 6 base clusterings of 150 objects into 4 clusters, the largest of {largest} "
+        f"({100 * largest / 150:.0f} %), the smallest of {smallest} ({100 * smallest / 150:.0f} %). It agrees with the "
+        f"base clusterings at {anmi:.2f} on average (ANMI; 0: not at all, 1: the same)."
     )
     told = [re.search(rf"(\d+|none)[^,]* {word}", second)[1] for word in ("are sure", "fairly sure", "in doubt")]
     assert [0 if n == "none" else int(n) for n in told] == list(numbers)
@@ -180,12 +180,12 @@ def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
     found = read(est, shape=(10, 12))
     first = [image["aria-label"] for image in found.images if not image["folded"]]
     assert [alt.partition(":")[0] for alt in first] == [
-        "Where the clusters are", "Where they are uncertain", "How many objects each cluster has",
-        "Certainty of their objects", "How often they are put together, in %",
+        "Where the clusters are", "Where they stay uncertain", "How many objects each cluster has",
+        "Certainty of their objects", "How often pairs are put together, in %",
     ]  # fmt: skip
-    (said,) = [text for text in found.said if text.startswith("Domains, not types: ")]
+    (said,) = [text for text in found.said if text.startswith("The clusters are domains: ")]
     assert f"a mean coherence of {est.joins_.coherence.mean():.2f} among neighbours; 1 of 5 hardly know" in said
-    assert f"those of {est.effective_members_:.1f} independent ones" in said
+    assert f"count as {est.effective_members_:.1f} independent ones" in said
     assert "The neighbours" in found.texts["h2"]
     assert "types" in found.texts["td"]
     plain = LWEA(4).fit(LABELS)
@@ -268,8 +268,8 @@ def test_nobody_is_sure_of_clusters_that_few_clusterings_put_together():
     found = read(est)
     low, high = np.quantile(certainty, [0.25, 0.75])
     assert found.said[2] == (
-        f"On average {100 * consensus:.0f} % of the clusterings put two objects of a cluster together. Certainty "
-        f"compares the objects with each other: half of them have a certainty from {low:.2f} to {high:.2f}, and none "
+        f"On average {100 * consensus:.0f} % of the clusterings put two objects of a cluster together, so certainty "
+        f"only ranks the objects: half of them have a certainty from {low:.2f} to {high:.2f}, and none "
         "are in doubt."
     )
     assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
@@ -295,7 +295,7 @@ def test_nobody_is_sure_if_the_number_of_clusters_is_in_doubt(monkeypatch):
     assert " are sure" in read(est).said[2]
     monkeypatch.setattr(type(est.suggestion_), "doubt", lambda self: "4 clusters suit them about as well")
     found = read(est)
-    assert found.said[3].startswith("Certainty compares the objects with each other: half of them have a certainty ")
+    assert found.said[3].startswith("Certainty only ranks the objects: half of them have a certainty ")
     assert "The number of clusters is in doubt: 4 clusters suit them about as well." in found.said
     assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
 
@@ -447,7 +447,7 @@ def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
     found = Read(Path("out.npy.html").read_bytes())
     assert found.texts["h2"] == [FIRST, TREE, MADE, WORDS]
     sizes = np.bincount(np.load("out.npy"))
-    assert found.said[1].startswith(f"The 150 objects make 4 clusters: the largest has {sizes.max()} (")
+    assert found.said[1].startswith(f"This result combines 150 objects into 4 clusters, the largest of {sizes.max()} (")
     assert found.said[0].startswith("Method lwea (locally weighted evidence accumulation) · ")
     assert str(np.bincount(np.load("out.npy"))[0]) in found.texts["td"]
 
@@ -511,7 +511,7 @@ def test_clusters_have_a_profile_and_names():
     ids = [f"c{i}" for i in range(60)]
     found = read(EAC(2).fit(labels), ids, features=features, names={0: "young"})
     assert found.texts["h2"][0] == "What the clusters are like"
-    assert "the largest, young, has 40 (67 %), the smallest has 20 (33 %)" in found.said[1]
+    assert "the largest, young, of 40 (67 %), the smallest of 20 (33 %)" in found.said[1]
     cells = found.texts["td"]
     assert cells[:4] == ["young", "40", f"{features.age[:40].mean():.1f}", f"{features.noise[:40].mean():.3f}"]
     mean, scale = features[:40].mean(), features.std(ddof=0)
