@@ -45,7 +45,7 @@ def test_a_job_leaves_labels_a_page_and_a_marker(folder, call):
     assert set(marker["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
     page = Path("jobs.results/a.html").read_text()
     assert "of 60 objects into 3 clusters, " in page
-    assert page.count("<figure") == 9
+    assert page.count("<figure") == 8
     rows = list(csv.DictReader(Path("jobs.results/summary.csv").read_text().splitlines()))
     assert [(row["id"], row["status"], row["n_objects"]) for row in rows] == [("a", "done", "60"), ("b", "done", "60")]
     stages = [told["stage"] for told in events("jobs.results") if told["event"] == "stage" and told["job"] == "a"]
