@@ -171,11 +171,11 @@ class SharedNames(Seeded):
         assert partition.membership is not None
         assert partition.certainty is not None
         numbers, support = nodes.deepest(partition.membership(self.reduction_.rows), quorum)
-        known = (numbers >= 0) & (partition.certainty["confidence"] > 0)
+        has_name = (numbers >= 0) & (partition.certainty["confidence"] > 0)
         names = np.array([*nodes.nodes, UNKNOWN], dtype=object)
-        support, depth = np.where(known, support, 0.0), np.where(known, nodes.depths[numbers], 0)
+        support, depth = np.where(has_name, support, 0.0), np.where(has_name, nodes.depths[numbers], 0)
         row_of = devices.to_host(self.reduction_.row_of)
-        return NamesInTree(names[np.where(known, numbers, -1)][row_of], support[row_of], depth[row_of])
+        return NamesInTree(names[np.where(has_name, numbers, -1)][row_of], support[row_of], depth[row_of])
 
     def _partition_of_names(self, name: str) -> Partition:
         """Return the partition of a fit with a shared vocabulary."""
