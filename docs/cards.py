@@ -28,8 +28,8 @@ PART = re.compile(
 )
 TEXT = re.compile(r"\\text\{[^}]*\}|\\(?!operatorname|sum|prod|max|min|" + "|".join(GREEK) + r")[A-Za-z]+")
 LETTERS_OF_THE_TABLE = (
-    "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
-    "them, N objects and k clusters wanted."
+    "Cost is the number of steps for N objects with G distinct rows, M clusterings with C clusters in all, and k "
+    "clusters of the consensus."
 )
 
 Words = dict[str, str]
@@ -66,7 +66,7 @@ DEVICES: dict[str, dict[str, Callable[[Any], bool]]] = {
 COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "method": lambda name, kind, words: f"[`{name}`](generated/methods/{name}.md)",
     "class": lambda name, kind, words: f"`{kind.__name__}`",
-    "similarity S (of objects: B S Bᵀ)": lambda name, kind, words: words["similarity"],
+    "similarity S": lambda name, kind, words: words["similarity"],
     "partitioner": lambda name, kind, words: words["partitioner"],
     "cost": lambda name, kind, words: kind.cost,
     "a missing label": lambda name, kind, words: words.get("missing", MATCHES_NOTHING),
@@ -179,7 +179,7 @@ def card(name: str, words: Words, measured: dict[str, Any]) -> str:
     facts = "\n".join(f"| {title} | {cell(name, kind, words)} |" for title, cell in list(COLUMNS.items())[2:] if cell)
     return f"""# {kind.__name__}
 
-{summary(kind)}
+{words["when"]} [Which method?](../../which.md) compares it with others.
 
 | `ge.{kind.__name__}`, `--method {name}` | |
 |---|---|

@@ -89,7 +89,8 @@ def of_tree(ax: plt.Axes, est: ge.EAC) -> None:
     ax.axhline(cut, color="#b22222", linestyle="--")
     ax.text(ax.get_xlim()[1], cut, "cut ", color="#b22222", ha="right", va="bottom")
     for place, leaf in enumerate(drawn["leaves"]):
-        ax.text(10 * place + 5, -0.13, leaf + 1, ha="center", color=CLUSTERS[est.labels_[leaf]], weight="bold")
+        color = CLUSTERS[est.labels_[leaf]]
+        ax.text(10 * place + 5, -0.04, leaf + 1, ha="center", va="top", color=color, weight="bold")
     ax.set(ylabel="distance, 1 - similarity", ylim=(-0.2, 1.05), yticks=np.arange(0, 1.1, 0.2))
     ax.spines[["top", "right", "bottom"]].set_visible(False)
 

@@ -1,5 +1,6 @@
 """Changes to the pages of the site: results of bench/, groups of examples, the glossary, tables as cards on a phone."""
 
+import itertools
 import pickle
 import re
 import tomllib
@@ -121,8 +122,22 @@ def save_panel(figure, place, path):
     alone.set_layout_engine("constrained")
     alone.set_size_inches(PANEL_INCHES)
     shown.set_subplotspec(GridSpec(1, 1, figure=alone)[0, 0])
+    alone.draw_without_rendering()
+    for axis in (shown.xaxis, shown.yaxis):
+        thin_tick_labels(axis)
     alone.savefig(path, dpi=THUMBNAIL[0] / PANEL_INCHES[0])
     plt.close(alone)
+
+
+def thin_tick_labels(axis):
+    """Hide tick labels of an axis, at equal distances, so that none overlaps the next one."""
+    labels = [label for label in axis.get_ticklabels() if label.get_text()]
+    boxes = [label.get_window_extent() for label in labels]
+    step = 1
+    while any(box.overlaps(following) for box, following in itertools.pairwise(boxes[::step])):
+        step += 1
+    for place, label in enumerate(labels):
+        label.set_visible(place % step == 0)
 
 
 def thumbnails(app):

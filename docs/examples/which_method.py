@@ -1,6 +1,6 @@
 """
-Which method?
-=============
+Compare methods on your labels
+==============================
 
 Run all methods that fit, and compare three things: the agreement of each result with the clusterings, the certainty of
 the objects, and the agreement of the results with each other.

@@ -12,7 +12,7 @@ MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # similarit
 
 
 class EAC(Linkage):
-    """Evidence accumulation: S = I / M, cut by average, single or complete linkage.
+    """Evidence accumulation: average, single or complete linkage of the co-association of objects.
 
     The similarity S of two objects is the number I of clusterings that put them together, divided by M. The result is
     exact for any number of objects. The N × N matrix is not stored, except for complete linkage.
@@ -94,7 +94,7 @@ class EAC(Linkage):
     [0.0, 0.0, 0.0, 0.0, 1.0]
     """
 
-    cost = "2-9 % of G² M"
+    cost = "G² M, usually 2-9 % of it"
     linkage: str = "average"
     weights: Any = None
     missing: str = "zero"

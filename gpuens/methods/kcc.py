@@ -7,7 +7,7 @@ from gpuens.partition import Partitioner, UtilityKMeans
 
 
 class KCC(Seeded):
-    """K-means-based consensus clustering: the partition with the largest utility Σ_m w_m U(partition, clustering m).
+    """K-means-based consensus clustering: k-means of objects for the partition with the largest utility.
 
     The centre of a cluster holds, for each clustering, the distribution of its members' labels; distances are looked
     up. Missing labels are left out of distributions and distances. An iteration costs O(G M k).

@@ -9,7 +9,7 @@ from gpuens.similarity import LWCA, Measure
 
 
 class LWEA(Linkage):
-    """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
+    """Locally weighted evidence accumulation: linkage by common clusters, weighted by their certainty.
 
     The similarity S of two objects is the sum of the weights of their common clusters, divided by M. The weight of a
     cluster is its ECI (eq 10). ECI is 1 if no other clustering splits the cluster, and smaller if other clusterings
@@ -52,7 +52,7 @@ class LWEA(Linkage):
     [0, 0, 0, 0, 1, 1]
     """
 
-    cost = "2-9 % of G² M"
+    cost = "G² M, usually 2-9 % of it"
     theta: float = 0.4
     linkage: str = "average"
     weights: Any = None

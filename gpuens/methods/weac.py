@@ -40,7 +40,7 @@ class WEAC(Linkage):
     ([0, 0, 0, 1, 1, 1], [1.0, 0.76, 0.46])
     """
 
-    cost = "2-9 % of G² M"
+    cost = "G² M, usually 2-9 % of it"
     beta: float = 2.0
     linkage: str = "average"
 

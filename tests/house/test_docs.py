@@ -2,6 +2,7 @@
 
 import ast
 import html
+import itertools
 import json
 import re
 import shutil
@@ -65,6 +66,7 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
     table = cards.table()
     for name, kind in ge.methods().items():
         text = cards.card(name, words[name], cards.measurements())
+        assert text.startswith(f"# {kind.__name__}\n\n{words[name]['when']} ")
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
         assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
         assert text.partition("## What it computes\n\n```{math}\n")[2].partition("```")[0].strip(), name
@@ -136,6 +138,9 @@ def test_commands_install_a_file_until_an_index_has_gpuens(installation):
         assert "wheel file" not in words, name
         assert "<!--" not in words, name
     assert "pip install 'gpuens[io,plot,batch]'" in installation.for_index(pages_of_commands["install"])
+    index = installation.for_index(pages_of_commands["index"])
+    assert "pip install 'gpuens[plot]'\ngpuens run" in index
+    assert "make shell" not in index
 
 
 def test_a_readme_of_an_index_installs_from_the_index():
@@ -314,6 +319,32 @@ def test_a_thumbnail_is_one_panel(pages, tmp_path):
         assert other.mean() < 0.01
     assert len(figure.axes) == 3  # the figure still has its three axes
     pyplot.close(figure)
+
+
+def test_tick_labels_of_a_thumbnail_do_not_overlap(pages):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
+
+    figure, ax = pyplot.subplots(figsize=pages.PANEL_INCHES)
+    ax.set_yticks(range(40), [f"cluster {i}" for i in range(40)])
+    ax.set_xticks(range(3))
+    figure.draw_without_rendering()
+    for axis in (ax.xaxis, ax.yaxis):
+        pages.thin_tick_labels(axis)
+    assert all(label.get_visible() for label in ax.get_xticklabels())
+    heights = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_visible()]
+    assert 5 < len(heights) < 20
+    assert not any(box.overlaps(following) for box, following in itertools.pairwise(heights))
+    pyplot.close(figure)
+
+
+def test_letters_with_an_index_have_equal_depth(monkeypatch):
+    pytest.importorskip("latex2mathml", reason="it makes the formulas of the site")
+    monkeypatch.syspath_prepend(str(DOCS))
+    import mathml
+
+    formula = mathml.mathml(r"x_m = \max_j a_j, \operatorname{NMI}")
+    assert formula.count('<msub><mpadded depth="') == 3
+    assert "<mi>NMI</mi>" in formula
 
 
 def test_the_number_of_methods_is_the_registrys():
