@@ -309,7 +309,10 @@ def test_a_copy_of_an_h5ad_file_has_the_names(folder):
 def test_the_page_has_the_annotators(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
-    assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv", "--report", "out.csv.html", "--quiet"]) == 0
-    page = Path("out.csv.html").read_text()
-    for said in ("The annotators", "0 is Unknown, 1 is T cell", "1 object are tied", "<td>singler</td>"):
-        assert said in page
+    told = {"voting": "1 object are tied", "em": "counts by skill, the probability of a right answer, from 0."}
+    for method, text in told.items():
+        options = ["--shared-names", "--method", method, "-o", "out.csv", "--report", "out.csv.html", "--quiet"]
+        assert main(["run", "labels.csv", *options]) == 0
+        page = Path("out.csv.html").read_text()
+        for said in ("The annotators", "T cell", text, "<td>singler</td>"):
+            assert said in page
