@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from conftest import structured_labels
 
-from gpuens import Ensemble, Graph, Spatial, choose_k, cli, compare
+from gpuens import Ensemble, Graph, Spatial, __version__, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
@@ -381,9 +381,9 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     }
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
-    assert found.said[0] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
+    assert re.fullmatch(rf"Consensus by lwgp · \d{{4}}-.+ · gpuens {re.escape(__version__)}", found.said[0])
+    assert found.said[1] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
     assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
-    assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     captions = [caption for caption in found.texts["figcaption"] if re.match(r"\d", caption)]
     assert captions == [f"{k} clusters{', suggested' * (k == choice.suggested)}" for k in range(2, 7)]
