@@ -210,7 +210,8 @@ class Suggestion:
             return "all objects are alike"
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
-        contrast = "" if shared == k else f"; their shared groups alone suggest {shared}"
+        side = "finer" if shared > k else "coarser"
+        contrast = "" if shared == k else f"; what they share shows {shared} groups most clearly, a {side} choice"
         if self.agreed and (k != self._decided or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:
@@ -218,8 +219,8 @@ class Suggestion:
             return why + (contrast or ", and share as many groups")
         if k == self._decided:
             return f"the clusterings share {k} groups, and no further one as clearly"
-        own_numbers = f"{self.sizes.min()} to {self.sizes.max()} clusters"
-        return f"the best balance of the groups that the clusterings share and their own {own_numbers}{contrast}"
+        numbers = f"{self.sizes.min()} to {self.sizes.max()} clusters"
+        return f"this number scores best; the clusterings have {numbers}{contrast}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values: the suggested number of clusters, why, its doubt, and the numbers of the clusterings."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_OBJECTS = 2000  # maximum number of objects that are drawn; more objects would be finer than a pixel
 CRITERIA = {
-    "score": "score: shared groups and own numbers",
+    "score": "score: larger is better",
     "support": "support of the groups that are shared",
     "silhouette": "median silhouette, interval of 95 %",
     "pac": "PAC: share of the pairs that are ambiguous",
@@ -41,8 +41,9 @@ CRITERIA = {
     "cluster_consensus": "mean consensus of the clusters",
     "rcsi": "RCSI: PAC beside that of reference data",
 }
-DEPTH = 4.0  # range of the drawn scores below the largest score
-NAMES_SHARE = 0.2  # room for the names of two numbers above a criterion, as a share of its range
+DEPTH = 4.0  # largest range of the drawn scores below the largest score
+LEAST_RANGE = 0.3  # least range of the drawn scores, so that equal ones are not far apart
+NAME_SHARE = 0.1  # room for the name of a number above a criterion, as a share of its range
 SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the objects of a cluster
 
 
@@ -166,8 +167,8 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     ----------
     choice : what `gpuens.choose_k` returns
     name : str
-        A column of ``choice.table``: "score" (with its two terms), "silhouette", "pac", "corrected_pac", "delta_area",
-        "inconsistency", ….
+        A column of ``choice.table``: "score" (with that of the shared groups alone), "silhouette", "pac",
+        "corrected_pac", "delta_area", "inconsistency", ….
     ax : matplotlib Axes, optional
 
     Returns
@@ -196,12 +197,16 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
         ax.fill_between(ks, *interval.T, color=SHADE, alpha=0.25, linewidth=0)
     if name == "corrected_pac":
         ax.axhline(1.0, color=SHADE, linewidth=1)
-    ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=1.2, label="score")
+    width = 2.4 if name == "score" else 1.2
+    ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=width, label="score")
+    named = {choice.suggested: "suggested"} | dict.fromkeys(choice.runners_up[:1], "second")
     if name == "score":
-        _draw_terms(ax, ks, values, np.array([row["nearness"] for row in rows], dtype=np.float64))
+        shared = values - np.array([row["nearness"] for row in rows], dtype=np.float64)
+        _draw_shared_groups(ax, ks, values, shared)
+        named.setdefault(int(ks[shared.argmax()]), "most shared")
     ax.axvline(choice.suggested, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.locator_params("x", integer=True)
-    _name_points(ax, ks, values, choice)
+    _name_points(ax, ks, values, named)
     label_axes(ax, "number of clusters", CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
     if name == "score":
@@ -209,28 +214,32 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     return hide_spines(ax)
 
 
-def _name_points(ax: "Axes", ks: np.ndarray, values: np.ndarray, choice: Any) -> None:
-    """Write the suggested number of clusters and the second best at their points, above the other lines."""
+def _name_points(ax: "Axes", ks: np.ndarray, values: np.ndarray, named: dict[int, str]) -> None:
+    """Write numbers of clusters at their points, the first one in red, above the lines; ``named`` are their texts."""
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high + NAMES_SHARE * (high - low))
-    texts = [(choice.suggested, "suggested", MARK)] + [(k, "second", INK) for k in choice.runners_up[:1]]
-    for turn, (k, text, color) in enumerate(texts):
+    step = NAME_SHARE * (high - low)
+    ax.set_ylim(low, high + step * max(2, len(named)))
+    for turn, (k, text) in enumerate(named.items()):
+        color = INK if turn else MARK
         side = float(k > ks.mean())  # 1.0 if the text is on the left of its point
         arrow = {"arrowstyle": "-", "color": color, "linewidth": 0.6, "relpos": (side, 0.5), "shrinkA": 0, "shrinkB": 4}
         for value in values[ks == k]:
             ax.plot(k, value, "o", markersize=8, markerfacecolor="none", markeredgecolor=color)
             ax.annotate(
-                f"{k}: {text}", (k, value), (k, high + NAMES_SHARE * (high - low) * (0.75 - 0.5 * turn)), color=color,
+                f"{k}: {text}", (k, value), (k, high + step * (max(2, len(named)) - 0.5 - turn)), color=color,
                 ha="right" if side else "left", va="center", fontsize=SMALL, weight="bold", arrowprops=arrow,
                 bbox={"facecolor": "white", "linewidth": 0, "pad": 1},
             )  # fmt: skip
 
 
-def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndarray) -> None:
-    """Draw the two terms of the score; values far below the largest score are outside the picture."""
-    ax.plot(ks, score - nearness, color=MARK, linewidth=1, marker="^", markersize=3, label="shared groups")
-    ax.plot(ks, nearness, color=SHADE, linewidth=1, marker="s", markersize=3, label="nearness to own numbers")
-    ax.set_ylim(score.max() - DEPTH, 0.15)
+def _draw_shared_groups(ax: "Axes", ks: np.ndarray, score: np.ndarray, shared: np.ndarray) -> None:
+    """Draw the term of the shared groups above the score; scores far below the median are outside the picture."""
+    ax.plot(ks, shared, color=SHADE, linewidth=0.8, marker="^", markersize=3, label="shared groups alone")
+    ax.fill_between(ks, score, shared, color=SHADE, alpha=0.25, linewidth=0, label="loss: far from own numbers")
+    high = float(shared.max())
+    depth = max(high - float(np.median(score)), LEAST_RANGE)
+    low = max(high - 2 * depth, float(score.max()) - DEPTH)
+    ax.set_ylim(low, high + 0.05 * (high - low))
 
 
 def choice_of(choice: Any) -> Any:

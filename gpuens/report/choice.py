@@ -8,6 +8,7 @@ import numpy as np
 from gpuens import plotting
 from gpuens.plotting.choice import draw_matrix
 from gpuens.plotting.levels import CRITERIA, criteria
+from gpuens.report.byline import byline
 from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
@@ -55,7 +56,8 @@ def render_choice(choice: Any, title: str) -> bytes:
         Section("Where the objects go", pictures=where),
         Section("All criteria", [table], note="" if choice.doubt is None else _alternatives(choice)),
     ]
-    return render(title, Answer(_answer(choice), _doubts(choice), front), sections)
+    answer = Answer(_answer(choice), _doubts(choice), front, byline(f"Consensus by {choice.method}"))
+    return render(title, answer, sections)
 
 
 def _sections_of_consensus(choice: Any) -> list[Section]:
@@ -83,7 +85,7 @@ def _answer(choice: Any) -> list[str]:
     sentences = [f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."]
     if choice.doubt is None:
         sentences += filter(None, [_alternatives(choice)])
-    return [*sentences, f"The consensus of each number is that of {choice.method}."]
+    return sentences
 
 
 def _alternatives(choice: Any) -> str:

@@ -4,10 +4,13 @@ from functools import partial
 from typing import Any
 
 from gpuens import plotting
-from gpuens.plotting.comparison import draw_panels, size_of_panels
-from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
+from gpuens.plotting.comparison import SCORES, draw_panels, size_of_panels
+from gpuens.report.byline import byline
+from gpuens.report.page import FRONT, Answer, Picture, Section, Table, render, side_of
 from gpuens.workflows.comparison import MB, SCORES_OF_TRUTH, Row
 
+LABEL_INCHES = 0.3  # height of the name of a score, which is the caption on the page
+FEW_RUNS = 10  # number of runs below which the page says that small differences mean little
 HEADS = {
     "method": "method",
     "anmi": "ANMI",
@@ -37,40 +40,51 @@ def render_comparison(comparison: Any, title: str) -> bytes:
     answers = Picture(
         "Agreement of the answers with each other (NMI)", partial(plotting.answers, comparison), side_of(len(rows))
     )
-    sections = [Section("The methods", tables, note=_note(comparison)), Section("Which agree?", pictures=[answers])]
+    *front, consensus = _pictures(comparison)
+    sections = [
+        Section("The methods", tables, [consensus], _note(comparison)),
+        Section("Which agree?", pictures=[answers]),
+    ]
     if comparison.left_out:
         left_out = Table("left out", ("method", "why"), list(comparison.left_out.items()))
         sections.append(Section("Left out", [left_out]))
-    paragraphs = [" ".join(sentences) for sentences in (comparison.answer, comparison.answer_by_truth) if sentences]
-    return render(title, Answer(paragraphs, (), _pictures(comparison)), sections)
+    return render(title, Answer([_advice(comparison)], (), front, byline("Ranked by ANMI")), sections)
+
+
+def _advice(comparison: Any) -> str:
+    """Return the best method, the one nearest to the truth, and a caution if each method ran a few times."""
+    rows, best = comparison.rows, comparison.best
+    advice = f"{best} represents the clusterings best"
+    if "ari" in rows[0]:
+        nearest = max(rows, key=lambda row: row["ari"])["method"]
+        advice += f", {'and' if nearest == best else nearest} is nearest to the truth"
+    if len(rows) == 1 or comparison.n_runs >= FEW_RUNS:
+        return f"{advice}."
+    runs = f"With {comparison.varied}," if comparison.varied else "Each method ran once, so that"
+    return f"{advice}. {runs} small differences mean little."
 
 
 def _pictures(comparison: Any) -> list[Picture]:
-    """Return two pictures of two scores each, so that a phone can show them; their rows are the methods."""
-    if "ari" in comparison.rows[0]:
-        captions = {
-            "Agreement with the base clusterings, and with the truth": ["anmi", "ari"],
-            "Item consensus of the objects, and time": ["item_consensus", "seconds"],
-        }
-    else:
-        captions = {
-            "Agreement with the base clusterings, and item consensus": ["anmi", "item_consensus"],
-            "Time": ["seconds"],
-        }
-    n = len(comparison.rows)
-    return [
-        Picture(says, partial(draw_panels, comparison, scores), size_of_panels(n, len(scores)))
-        for says, scores in captions.items()
-    ]
+    """Return a picture of each score, whose rows are the methods; that of the item consensus is the last."""
+    scores = ["anmi", *(["ari"] if "ari" in comparison.rows[0] else []), "seconds", "item_consensus"]
+    size = FRONT[0], size_of_panels(len(comparison.rows), 1)[1] - LABEL_INCHES
+    draw = partial(draw_panels, comparison, labelled=False)
+    return [Picture(_caption(score), partial(draw, [score]), size) for score in scores]
+
+
+def _caption(score: str) -> str:
+    words = " ".join(SCORES[score].split())
+    return words[:1].upper() + words[1:]
 
 
 def _note(comparison: Any) -> str:
-    if not comparison.varied:
-        return ""
-    return (
-        f"The numbers are means with one standard deviation (±) over {comparison.varied}; a method without it gives "
-        "the same result each time. p is that of a paired t-test against the first method, by Holm for all."
-    )
+    sentences = [*comparison.answer, *comparison.answer_by_truth]
+    if comparison.varied:
+        sentences.append(
+            f"The numbers are means with one standard deviation (±) over {comparison.varied}; a method without it "
+            "gives the same result each time. p is that of a paired t-test against the first method, by Holm for all."
+        )
+    return " ".join(sentences)
 
 
 def _table(title: str, rows: list[Row], names: list[str]) -> Table:

@@ -435,6 +435,8 @@ def test_a_criterion_is_drawn_for_each_number_of_clusters():
         assert [text.get_text() for text in ax.texts] == [f"{k}: {text}" for k, text in named.items()]
         np.testing.assert_array_equal(curve.get_xydata(), CHOICE.table[name].reset_index().to_numpy())
         assert suggested.get_xdata()[0] == CHOICE.suggested
+    texts = [text.get_text() for text in plotting.criterion(CHOICE, "score").texts]
+    assert any(text.startswith(f"{CHOICE.table.support.idxmax()}: ") for text in texts)
     refused(lambda: plotting.criterion(CHOICE, "pac"), ValueError, "name must be one of", "'support'", "not 'pac'")
     refused(lambda: plotting.criterion(EST), TypeError, "choice must be what ge.choose_k(labels) returns, not LWEA")
 

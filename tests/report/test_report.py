@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from conftest import structured_labels
 
-from gpuens import Ensemble, Graph, Spatial, choose_k, cli, compare
+from gpuens import Ensemble, Graph, Spatial, __version__, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
@@ -381,9 +381,9 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     }
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
-    assert found.said[0] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
+    assert re.fullmatch(rf"Consensus by lwgp · \d{{4}}-.+ · gpuens {re.escape(__version__)}", found.said[0])
+    assert found.said[1] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
     assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
-    assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     captions = [caption for caption in found.texts["figcaption"] if re.match(r"\d", caption)]
     assert captions == [f"{k} clusters{', suggested' * (k == choice.suggested)}" for k in range(2, 7)]
@@ -391,16 +391,27 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     assert cli.main(["choose", "labels.npy", "--report", "page.txt"]) == 2
 
 
-def test_a_comparison_has_a_page():
+def test_a_comparison_has_a_page(sizes):
     found = compare(LABELS, 4, methods=["lwea", "lwgp", "kcc"], truth=TRUTH, repeat=2)
     page = Read(render_comparison(found, "title"))
-    assert page.said[:2] == [" ".join(found.answer), " ".join(found.answer_by_truth)]
-    assert [image["folded"] for image in page.images] == [False, False, True]
+    byline, advice = page.said[:2]
+    assert byline.startswith("Ranked by ANMI · ")
+    pattern = r"(\w+) represents the clusterings best, (and|\w+) is nearest to the truth\. (.*)"
+    best, nearest, caution = re.fullmatch(pattern, advice).groups()
+    by_ari = max(found.rows, key=lambda row: row["ari"])["method"]
+    assert (best, nearest) == (found.best, "and" if by_ari == found.best else by_ari)
+    assert caution == "With 2 seeds, small differences mean little."
+    note = next(text for text in page.said if text.startswith(found.answer[0]))
+    assert note.startswith(" ".join([*found.answer, *found.answer_by_truth]))
+    assert [image["folded"] for image in page.images] == [False, False, False, True, True]
     assert page.texts["h2"] == ["The methods", "Which agree?", "Words"]
+    sizes("report.comparison", FEW_RUNS=2)
+    assert Read(render_comparison(found, "title")).said[1] == advice.removesuffix(f" {caution}")
     methods = [dict(found.rows[0], method=f"m{i}") for i in range(40)]
     copies = Comparison(methods, {row["method"]: TRUTH for row in methods}, {"c": "why"})
     page = Read(render_comparison(copies, "title"))
-    assert "m1 has the same, and 39 of the others have at most 0.01 less" in page.said[0]
+    assert page.said[1].endswith("Each method ran once, so that small differences mean little.")
+    assert any("m1 has the same, and 39 of the others have at most 0.01 less" in text for text in page.said)
     assert page.texts["h2"] == ["The methods", "Which agree?", "Left out", "Words"]
     assert page.texts["td"].count("m39") == 2  # all methods are in the table, and in that of the truth
 

@@ -76,9 +76,9 @@ def test_the_picture_has_a_row_for_each_method_and_a_panel_for_each_score(labels
     for ax, score in zip(panels, ("anmi", "ari", "item_consensus", "seconds"), strict=True):
         dots = ax.collections[-1].get_offsets()
         np.testing.assert_allclose(dots[:, 0], [row[score] for row in found.rows])
-        assert ax.get_ylim() == (2.6, -0.6)
+        assert ax.get_ylim() == (3.6, -0.6)
     assert [text.get_text() for text in panels[0].get_yticklabels()] == [row["method"] for row in found.rows]
-    assert panels[0].texts[0].xy[0] == found.truth["anmi"]
+    assert panels[0].texts[0].get_position()[0] == found.truth["anmi"]
     assert panels[3].get_xscale() == "log"
     lines = panels[0].collections[0].get_segments()
     assert [len(line) > 0 for line in lines] == [row["anmi_std"] is not None for row in found.rows]
