@@ -204,7 +204,7 @@ def _further(
     estimator: Any, evidence: Evidence | None, joins: Joins | None, facts: dict[str, Any], names: list[str] | None
 ) -> Iterator[str]:
     """Yield paragraphs about the certainty of the objects, domains, votes, and missing labels."""
-    if evidence is not None and len(evidence.clusters.sizes) > 1 and not np.isnan(evidence.objects.margin).all():
+    if evidence is not None and _knows_certainty(evidence):
         yield _how_certain(estimator, evidence, names)
     if joins:
         yield _domains(estimator, joins)
@@ -309,7 +309,7 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
     """Yield sentences about the doubts in the result, including the warnings of the run."""
     if (doubt := doubt_of_number(estimator)) is not None:
         yield f"The number of clusters is in doubt: {doubt}."
-    if evidence is not None and len(evidence.clusters.sizes) > 1:
+    if evidence is not None and _knows_certainty(evidence):
         share = float(Sureness.of(evidence).in_doubt.mean())
         if share > MOSTLY_IN_DOUBT:
             by = " by their labels alone, without the neighbours" if hasattr(estimator, "joins_") else ""
@@ -320,6 +320,11 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
         # a warning about the number of clusters is left out, because the first paragraph explains this number
         if not warned.startswith(("n_clusters is not given", *READING_WARNINGS)):
             yield f"{warned[:1].upper()}{warned[1:]}"
+
+
+def _knows_certainty(evidence: Evidence) -> bool:
+    """Return whether there are several clusters, and one with several members."""
+    return len(evidence.clusters.sizes) > 1 and not np.isnan(evidence.objects.margin).all()
 
 
 def _name_object(ids: Any, place: int) -> str:

@@ -110,7 +110,7 @@ FITTED = {
     "one cluster": (EAC(1), LABELS, [FIRST, SURE, TREE, BASE, MADE, WORDS]),
     "one object": (EAC(1), [np.array([0]), np.array([0])], [FIRST, TREE, MADE, WORDS]),
     "two objects": (EAC(2), [[0, 1], [0, 1]], [FIRST, SURE, TREE, BASE, MADE, WORDS]),
-    "no tree": (CSPA(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
+    "no tree": (CSPA(4), LABELS, ["Doubt", FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
     "memberships": (EM(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
     "correspondences": (SCEC(4), LABELS, [FIRST, SURE, DOUBT, BASE, MADE, WORDS]),
     "soft": (SCEC(2), [np.eye(2)[np.arange(30) % 2], np.eye(3)[np.arange(30) % 3]], [FIRST, BASE, MADE, WORDS]),
