@@ -219,8 +219,7 @@ class Suggestion:
             return why + (contrast or ", and share as many groups")
         if k == self._decided:
             return f"the clusterings share {k} groups, and no further one as clearly"
-        numbers = f"{self.sizes.min()} to {self.sizes.max()} clusters"
-        return f"this number scores best; the clusterings have {numbers}{contrast}"
+        return f"this number scores best{contrast}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values: the suggested number of clusters, why, its doubt, and the numbers of the clusterings."""

@@ -127,7 +127,7 @@ def _draw_score(ax: "Axes", result: Any, score: str, labelled: bool) -> None:
     ax.set_axisbelow(True)
     lines = [SCORES[score]] if labelled else []
     if worse.any():  # labels of all panels have as many lines, so that rows of pictures side by side are aligned
-        legend = f"○ lower than {result.rows[0]['method']} (p < {LEVEL:g})\n● not shown to be lower"
+        legend = f"○ lower than {result.rows[0]['method']} (p < {LEVEL:g})\n● not shown to be lower, ± 1 SD"
         lines.append(legend if rings.any() else " \n ")
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")

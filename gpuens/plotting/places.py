@@ -130,7 +130,7 @@ def uncertainty(
     top = max(float(np.quantile(values, MOST_OF_SCALE)), LEAST_SCALE)
     ax = axes(ax, MAP_INCHES, square=True)
     entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
-    draw_numbers(ax, places, values, (0.0, top), "entropy of the memberships / maximum")
+    draw_numbers(ax, places, values, (0.0, top), "uncertainty (0: none, 1: all clusters alike)")
     return ax
 
 

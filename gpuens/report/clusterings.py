@@ -56,7 +56,7 @@ def describe_modes(groups: Modes, evidence: Evidence) -> str:
     numbers = np.diff(evidence.rows.offsets)
     by_fineness = sorted(groups.modes, key=lambda mode: mode.n_clusters)
     neighbors = list(pairwise(by_fineness))
-    text = f"The base clusterings form {len(groups.modes)} groups"
+    text = f"The base clusterings form {len(groups.modes)} modes"
     if all(_ends(fine, numbers)[0] > _ends(coarse, numbers)[1] for coarse, fine in neighbors):
         parts = [f"{len(mode.members):,} with {_range(*_ends(mode, numbers))}" for mode in by_fineness]
         divided = all(_refines(fine, coarse) for coarse, fine in neighbors)
@@ -66,7 +66,7 @@ def describe_modes(groups: Modes, evidence: Evidence) -> str:
         )
     sizes = [f"{len(mode.members):,}" for mode in groups.modes]
     alike = groups.ari[np.triu_indices(len(sizes), 1)]
-    mixed = "; the consensus mixes them" if tell_other_stories(groups) else ""
+    mixed = "; the result is a compromise" if tell_other_stories(groups) else ""
     return f"{text}, of {', '.join(sizes[:-1])} and {sizes[-1]}, with an ARI of {_range_of(alike)} between them{mixed}."
 
 

@@ -168,14 +168,17 @@ def _count_clusters(estimator: Any, counts: np.ndarray, evidence: Evidence | Non
     if len(counts) == 1:
         return f"{combined} into a single cluster."
     ends = [
-        f"the {end}{_apposition(names, int(c))} of {_count_share(int(counts[c]), n)}"
+        f"the {end}{_apposition(names, counts, int(c))} of {_count_share(int(counts[c]), n)}"
         for end, c in (("largest", counts.argmax()), ("smallest", counts.argmin()))
     ]
     return f"{combined} into {clusters}, {', '.join(ends)}."
 
 
-def _apposition(names: list[str] | None, cluster: int) -> str:
-    return "" if names is None or names[cluster] == str(cluster) else f", {names[cluster]},"
+def _apposition(names: list[str] | None, counts: np.ndarray, cluster: int) -> str:
+    """Return the name of a cluster between commas, if it has one and no other cluster is as large."""
+    if names is None or names[cluster] == str(cluster) or np.count_nonzero(counts == counts[cluster]) > 1:
+        return ""
+    return f", {names[cluster]},"
 
 
 def _agreement(estimator: Any, evidence: Evidence | None) -> str:
@@ -256,7 +259,7 @@ def _domains(estimator: Any, joins: Joins) -> str:
             text += f"; {n_blind:,} of {len(joins.members):,} hardly know of them ({listed(joins.blind)})"
         text += "."
     if (count := getattr(estimator, "effective_members_", None)) is not None:
-        text += f" They err alike, and count as {count:.1f} independent ones."
+        text += f" They resemble each other, and count as {count:.1f} independent ones."
     return text
 
 
@@ -272,11 +275,12 @@ def _how_certain(estimator: Any, evidence: Evidence, names: list[str] | None) ->
         text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
     else:
         low, high = np.quantile(evidence.objects.certainty, (0.25, 0.75))
-        together = f"On average {percent(consensus)} of the clusterings put two objects of a cluster together"
-        certainty = f"{together}, so certainty" if is_loose else "Certainty"
+        together = (
+            f"Only {percent(consensus)} of the base clusterings put two objects of a cluster together on average."
+        )
         text = (
-            f"{certainty} only ranks the objects: half of them have a certainty from {low:.2f} to {high:.2f}, and "
-            f"{in_doubt} are in doubt"
+            f"{f'{together} ' * is_loose}Use certainty to order the objects, not as the chance that a label is right: "
+            f"half of them have a certainty from {low:.2f} to {high:.2f}, and {in_doubt} are in doubt"
         )
     where = np.bincount(evidence.labels[masks.in_doubt], minlength=len(evidence.clusters.sizes))
     largest = np.argsort(-where, kind="stable")[:2]
@@ -312,8 +316,8 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
     if evidence is not None and _knows_certainty(evidence):
         share = float(Sureness.of(evidence).in_doubt.mean())
         if share > MOSTLY_IN_DOUBT:
-            by = " by their labels alone, without the neighbours" if hasattr(estimator, "joins_") else ""
-            yield f"{percent(share)} of the objects are in doubt{by}."
+            settled = ", by their labels alone; neighbours decide" if hasattr(estimator, "joins_") else ""
+            yield f"{percent(share)} of the objects are in doubt{settled}."
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):

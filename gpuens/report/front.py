@@ -53,7 +53,7 @@ def pictures_of_places(estimator: Any, **places: Any) -> list[Picture]:
     pictures = [Picture("Where the clusters are", partial(plotting.domains, estimator, **places))]
     if estimator.n_clusters_ > 1 and getattr(estimator, "membership_", None) is not None:
         draw = partial(plotting.uncertainty, estimator, **places)
-        pictures.append(Picture("Where they stay uncertain", draw))
+        pictures.append(Picture("Uncertain even with neighbours", draw))
     return pictures
 
 
@@ -117,7 +117,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
             if not np.isnan(value):
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=ink_on(image.to_rgba(value)))
     label = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
-    ax.set(xlabel=label, ylabel="cluster")
+    ax.set(xlabel=f"{label} (similar ones side by side)", ylabel="cluster")
     return ax
 
 

@@ -63,8 +63,9 @@ WORDS = {
     ),
     "fairly sure": "An object that is neither sure nor in doubt.",
     "in doubt": (
-        "An object that the clusterings put together with another cluster as often as with its own, or more often, or "
-        f"whose certainty is below {IN_DOUBT:g}; a number of clusters, if others suit about as well."
+        f"An object is in doubt if its certainty is below {IN_DOUBT:g}, or if the clusterings put it together with "
+        "another cluster at least as often as with its own. A number of clusters is in doubt if others suit about as "
+        "well."
     ),
     "item consensus": "The mean C of an object and the other members of its cluster.",
     "Jaccard index": "The objects that two clusters share, as a share of those in either.",

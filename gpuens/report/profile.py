@@ -33,7 +33,7 @@ def section_of_profile(
     n_rows, n_columns = min(len(names), MOST_CLUSTERS), min(len(profile.features), MOST_FEATURES)
     width, height = 2.2 + COLUMN_INCHES * n_columns, max(1.7 + ROW_INCHES * n_rows, 2.6)
     size = None if width <= DETAIL[0] and height <= FRONT[1] else (min(max(DETAIL[0], width), WIDEST), height)
-    note = "Means of the objects of each cluster. In the picture they are standard deviations from the mean."
+    note = "Means of the objects of each cluster. The picture of the means has their distances from the overall mean."
     if len(profile.features) > len(columns):
         note += f" These are the {len(columns)} of {len(profile.features):,} features that differ most."
     return Section(

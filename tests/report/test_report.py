@@ -180,7 +180,7 @@ def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
     found = read(est, shape=(10, 12))
     first = [image["aria-label"] for image in found.images if not image["folded"]]
     assert [alt.partition(":")[0] for alt in first] == [
-        "Where the clusters are", "Where they stay uncertain", "How many objects each cluster has",
+        "Where the clusters are", "Uncertain even with neighbours", "How many objects each cluster has",
         "Certainty of their objects", "How often pairs are put together, in %",
     ]  # fmt: skip
     (said,) = [text for text in found.said if text.startswith("The clusters are domains: ")]
@@ -268,8 +268,9 @@ def test_nobody_is_sure_of_clusters_that_few_clusterings_put_together():
     found = read(est)
     low, high = np.quantile(certainty, [0.25, 0.75])
     assert found.said[2] == (
-        f"On average {100 * consensus:.0f} % of the clusterings put two objects of a cluster together, so certainty "
-        f"only ranks the objects: half of them have a certainty from {low:.2f} to {high:.2f}, and none "
+        f"Only {100 * consensus:.0f} % of the base clusterings put two objects of a cluster together on average. Use "
+        f"certainty to order the objects, not as the chance that a label is right: "
+        f"half of them have a certainty from {low:.2f} to {high:.2f}, and none "
         "are in doubt."
     )
     assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
@@ -295,7 +296,7 @@ def test_nobody_is_sure_if_the_number_of_clusters_is_in_doubt(monkeypatch):
     assert " are sure" in read(est).said[2]
     monkeypatch.setattr(type(est.suggestion_), "doubt", lambda self: "4 clusters suit them about as well")
     found = read(est)
-    assert found.said[3].startswith("Certainty only ranks the objects: half of them have a certainty ")
+    assert found.said[3].startswith("Use certainty to order the objects, not as the chance that a label is right: ")
     assert "The number of clusters is in doubt: 4 clusters suit them about as well." in found.said
     assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
 
@@ -352,11 +353,13 @@ def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many
     one, two = rng.integers(0, 3, 120), rng.integers(0, 3, 120)
     labels = [np.where(rng.random(120) < 0.1, rng.integers(0, 3, 120), one if m < 8 else two) for m in range(13)]
     page = Read(render_fit("title", EAC(3).fit(labels), {}))
-    text = r"The base clusterings form 2 groups, of 8 and 5, with an ARI of \S+ between them; the consensus mixes them."
+    text = (
+        r"The base clusterings form 2 modes, of 8 and 5, with an ARI of \S+ between them; the result is a compromise."
+    )
     assert any(re.fullmatch(text, paragraph) for paragraph in page.said)
-    assert "form 2 groups" not in render_fit("title", EAC(3).fit(labels[:8]), {}).decode()
+    assert "form 2 modes" not in render_fit("title", EAC(3).fit(labels[:8]), {}).decode()
     monkeypatch.setattr("gpuens.report.clusterings.MODES_CELLS", 39 * 3 - 1)
-    assert "form 2 groups" not in render_fit("title", EAC(3).fit(labels), {}).decode()
+    assert "form 2 modes" not in render_fit("title", EAC(3).fit(labels), {}).decode()
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -480,7 +483,7 @@ def test_resolutions_of_one_structure_are_no_alarm():
     labels = [np.where(rng.random(180) < 0.03, rng.integers(0, 9, 180), fine) // (3 if m < 6 else 1) for m in range(11)]
     texts = read(EAC(9).fit(labels)).said
     assert (
-        "The base clusterings form 2 groups by their numbers of clusters: 6 with 3 and 5 with 9. The finer ones divide "
+        "The base clusterings form 2 modes by their numbers of clusters: 6 with 3 and 5 with 9. The finer ones divide "
         "the clusters of the coarser ones."
     ) in texts
 
