@@ -211,7 +211,7 @@ class Suggestion:
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
         side = "finer" if shared > k else "coarser"
-        contrast = "" if shared == k else f"; what they share shows {shared} groups most clearly, a {side} choice"
+        contrast = "" if shared == k else f"; the labels in common show {shared} groups most clearly, a {side} choice"
         if self.agreed and (k != self._decided or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:

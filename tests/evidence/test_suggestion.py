@@ -113,7 +113,7 @@ def test_what_most_programs_say_counts_more_than_the_one_tissue_that_all_share(s
     found = ge.evidence.suggestion(labels)
     assert found.spectrum.most_supported < found.n_clusters == 8
     assert found.doubt() is None
-    shared = f"what they share shows {found.spectrum.most_supported} groups most clearly, a coarser choice"
+    shared = f"the labels in common show {found.spectrum.most_supported} groups most clearly, a coarser choice"
     assert found.reason() == f"6 of 10 clusterings have 8 clusters; {shared}"
     assert ge.metrics.ari(ge.consensus(labels), truth) > 1.5 * ge.metrics.ari(
         ge.LWGP(found.spectrum.most_supported).fit(labels).labels_, truth
