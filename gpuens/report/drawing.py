@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.plotting.drawing import INK, SHARES
+import numpy as np
+
+from gpuens.plotting.drawing import BLACK, INK, SHARES, ink_on
 from gpuens.plotting.profiles import DIVERGING
 
 INCH = 96  # pixels of the page in one inch
@@ -18,8 +20,18 @@ SHARPNESS = 2  # ratio of a picture's pixels, where it has pixels, to page pixel
 TEXT = 8.6  # size, in points, of the text in pictures; it equals 11.5 pixels
 MOST_SHAPES = 500  # most points of a scatter that are drawn as shapes; more become pixels
 MOST_CELLS = 400  # most rows and columns of an image that the browser scales, with sharp edges
-PAGE_COLORS = {"#000000": "currentColor", INK: "currentColor", "#ffffff": "var(--paper)"}
+# black and white that a reader's dark mode exchanges, beside BLACK and WHITE, which stay
+EXCHANGED_BLACK, EXCHANGED_WHITE = "#010101", "#fdfdfd"
+PAGE_COLORS = {
+    "#000000": "currentColor",
+    INK: "currentColor",
+    "#ffffff": "var(--paper)",
+    EXCHANGED_BLACK: "var(--black)",
+    EXCHANGED_WHITE: "var(--white)",
+}
 MIRRORED = "mirrored"
+# red, green and blue of a mirrored colour by those of the colour and 1
+MIRROR = np.array([[0.525, -1.307, -0.132, 1], [-0.379, -0.383, -0.128, 1], [-0.368, -1.234, 0.739, 1]])
 PALE_MAPS = (SHARES, DIVERGING)  # colour maps from or around white
 
 _COLOR = re.compile(rf"(?<=: )(?:{'|'.join(PAGE_COLORS)})(?=[;\"])")
@@ -78,6 +90,17 @@ def _fit_to_page(figure: Any) -> None:
                 ax.set_gid(MIRRORED)
                 if image.colorbar is not None:
                     image.colorbar.ax.set_gid(MIRRORED)
+                for text in ax.texts:
+                    x, y = np.rint(text.get_position()).astype(int)
+                    text.set_color(mirrored_ink(image.to_rgba(image.get_array()[y, x])[:3]))
+
+
+def mirrored_ink(ground: Any) -> str:
+    """Return the colour of a text on a colour that is mirrored in dark mode, with a contrast of 4.5 or more in both."""
+    ink = ink_on(ground)
+    if ink == ink_on(np.clip(MIRROR @ [*ground, 1.0], 0.0, 1.0)):
+        return ink
+    return EXCHANGED_BLACK if ink == BLACK else EXCHANGED_WHITE
 
 
 def _shorten_svg(text: str, letters: dict[str, str]) -> str:

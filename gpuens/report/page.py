@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuens.plotting.drawing import no_matplotlib
-from gpuens.report.drawing import INCH, draw_svg
+from gpuens.report.drawing import INCH, MIRROR, draw_svg
 from gpuens.report.glossary import Glossary
 from gpuens.report.numbers import column
 from gpuens.runtime import installing, progress
@@ -95,8 +95,9 @@ def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
             }
             for section in sections
         ]
+    mirror = " ".join(f"{red:g} {green:g} {blue:g} 0 {one:g}" for red, green, blue, one in MIRROR)
     text: str = _template().render(
-        title=title, answer=answer, front=front, sections=drawn_sections, words=words, letters=letters
+        title=title, answer=answer, front=front, sections=drawn_sections, words=words, letters=letters, mirror=mirror
     )
     return text.encode(errors="replace")
 
