@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from gpuens import io
@@ -17,7 +16,7 @@ from gpuens.io.reading import read_column_file
 from gpuens.labels.object_names import match_files, names_of_objects
 from gpuens.runtime import checks, failures
 from gpuens.runtime.checks import counted, human_bytes
-from gpuens.runtime.record import Clock, peak_memory, surroundings
+from gpuens.runtime.record import Clock, date_and_time, peak_memory, surroundings
 
 
 def check_inputs(*paths: str, kinds: tuple[str, ...] | None = None) -> None:
@@ -136,10 +135,9 @@ def labels_kept(output: str) -> Iterator[None]:
 
 def facts(args: argparse.Namespace, clock: Clock, **results: Any) -> dict[str, Any]:
     """Return the contents of a record: the command, date, versions, the ``results``, warnings, time and memory."""
-    date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return {
         "command": args.argv,
-        "date": date,
+        "date": date_and_time(),
         **surroundings(),
         **results,
         "warnings": list(args.warned),

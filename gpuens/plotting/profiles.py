@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.labels.features import as_numbers
 from gpuens.labels.object_names import in_order_of, index_of
-from gpuens.plotting.drawing import CELLS_WRITTEN, SMALL, axes, color_bar, entitle, label_vector, write_names
+from gpuens.plotting.drawing import CELLS_WRITTEN, SMALL, axes, color_bar, entitle, ink_on, label_vector, write_names
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 
@@ -19,7 +19,6 @@ MOST_FEATURES = 30  # maximum number of features in the picture, those that diff
 MOST_CLUSTERS = 40  # maximum number of clusters in the picture, the largest
 ROW_INCHES, COLUMN_INCHES = 0.3, 0.55  # height of a cluster's row and width of a feature's column
 MINUS = "\N{MINUS SIGN}"
-DARK = 0.6  # share of the scale above which a cell is dark, and its number white
 
 
 class Profile(NamedTuple):
@@ -85,8 +84,8 @@ def draw_profile(of_features: Profile, *, ax: "Axes | None" = None) -> "Axes":
     write_names(ax.yaxis, np.arange(len(rows)), of_features.clusters[rows])
     for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
-            color = "white" if abs(value) > DARK * end else "black"
-            ax.text(j, i, f"{value:z.1f}".replace("-", MINUS), ha="center", va="center", fontsize=SMALL, color=color)
+            text, color = f"{value:z.1f}".replace("-", MINUS), ink_on(image.to_rgba(value))
+            ax.text(j, i, text, ha="center", va="center", fontsize=SMALL, color=color)
     ax.set(xlabel="feature", ylabel="cluster")
     color_bar(image, ax, "standard deviations from the mean", "both" if np.nanmax(np.abs(values)) > end else "neither")
     entitle(ax, f"Features of {checks.counted(len(rows), 'cluster')}")

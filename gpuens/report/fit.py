@@ -14,6 +14,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_numbers
 from gpuens.methods import ESTIMATORS
 from gpuens.plotting.profiles import profile_of
+from gpuens.report.byline import byline
 from gpuens.report.clusterings import find_modes, sections_of_clusterings, sentences_about_modes, tell_other_stories
 from gpuens.report.front import (
     MOST_ROWS,
@@ -198,9 +199,7 @@ def _byline(estimator: Any, facts: dict[str, Any]) -> str:
     kind = type(estimator)
     name = facts.get("method") or ESTIMATORS.get(kind.__name__, kind.__name__)
     words = summary(kind).partition(":")[0].rstrip(".")
-    method = f"Method {name} ({words[:1].lower()}{words[1:]})" if words else f"Method {name}"
-    version = f"gpuens {facts['gpuens']}" if "gpuens" in facts else ""
-    return " · ".join(filter(None, (method, facts.get("date"), version)))
+    return byline(f"Method {name} ({words[:1].lower()}{words[1:]})" if words else f"Method {name}", facts)
 
 
 def _further(

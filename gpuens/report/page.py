@@ -95,7 +95,7 @@ def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
             }
             for section in sections
         ]
-    mirror = " ".join(f"{red:g} {green:g} {blue:g} 0 {one:g}" for red, green, blue, one in MIRROR)
+    mirror = " ".join(f"{red:g} {green:g} {blue:g} 0 {offset:g}" for red, green, blue, offset in MIRROR)
     text: str = _template().render(
         title=title, answer=answer, front=front, sections=drawn_sections, words=words, letters=letters, mirror=mirror
     )

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ class Clock:
         so_far[BETWEEN] = so_far.pop(BETWEEN, 0.0)  # comes last
         phases = {name: round(seconds, 3) for name, seconds in so_far.items()}
         return {**phases, "total": round(sum(phases.values()), 3)}
+
+
+def date_and_time() -> str:
+    """Return the present date and time with the time zone, to the minute."""
+    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 def peak_memory() -> int | None:
