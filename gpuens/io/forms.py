@@ -17,7 +17,7 @@ from gpuens.io.columns import Opened, TextOptions, choose_columns, each_column
 from gpuens.io.content import read_text
 from gpuens.io.opening import open_file, read_npz_ids, usual_separator
 from gpuens.io.paths import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
-from gpuens.labels.long_form import find_roles, looks_long, refuse_long, triples_to_matrix
+from gpuens.labels.long_form import factorize_triples, find_roles, looks_long, refuse_long, triples_to_matrix
 from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_columns import file_source
 from gpuens.labels.odd_labels import WHOLE
@@ -104,7 +104,8 @@ def _open_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_colum
         places = [candidates[place] for place in find_roles(names, role_names)]
     objects, clusterings = (_without_empty(opened.ids(place)) for place in places[:2])
     labels = opened.read([places[2]])
-    table = triples_to_matrix(objects, clusterings, labels.iloc[:, 0], f"path {os.fspath(path)!r}")
+    source = f"path {os.fspath(path)!r}"
+    table = triples_to_matrix(factorize_triples(objects, clusterings, labels.iloc[:, 0], source), source)
 
     def read_clusterings(positions: list[int]) -> Any:
         import pandas as pd

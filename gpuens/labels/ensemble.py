@@ -15,11 +15,11 @@ from gpuens.labels.codes import (
     select_columns,
     unlabelled_objects,
 )
-from gpuens.labels.columns import as_column, split_columns
+from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns, find_values
-from gpuens.labels.frames import as_pandas, is_frame
+from gpuens.labels.frames import is_frame
 from gpuens.labels.joining import Source, join_sources, read_sources
-from gpuens.labels.long_form import find_roles, looks_long, refuse_long, triples_to_matrix
+from gpuens.labels.long_form import looks_long, read_triples, refuse_long, triples_to_matrix
 from gpuens.labels.object_names import JOIN, places_of
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, find_clusterings
 from gpuens.labels.odd_labels import warn_of_odd_labels
@@ -212,14 +212,7 @@ class Ensemble:
         >>> list(ens.index), ens.names, ens.to_array().tolist()
         (['t1', 't2', 't3'], ['ann', 'bob'], [[0, 1], [1, -1], [-1, 0]])
         """
-        frame = as_pandas(frame)
-        if not hasattr(frame, "columns"):
-            raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
-        columns = list(frame.columns)
-        objects, clusterings, labels = (
-            as_column(frame[columns[place]]) for place in find_roles(columns, [object, clustering, label])
-        )
-        table = triples_to_matrix(objects, clusterings, labels, "frame").with_labels()
+        table = triples_to_matrix(read_triples(frame, [object, clustering, label]), "frame").with_labels()
         values = [table.column(m) for m in range(len(table.clusterings))]
         # as with shared names, a clustering may have a single label, because it may know few objects
         ensemble, labelled = cls.from_labels(

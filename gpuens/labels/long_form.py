@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.columns import as_column
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks, device
 
 # usual names of the three columns, in small letters
@@ -99,25 +101,30 @@ def factorize_triples(objects: Any, clusterings: Any, labels: Any, source: str) 
     return Triples(rows, columns, values, *map(pd.Index, (row_names, column_names, label_values)))
 
 
-def triples_to_matrix(objects: Any, clusterings: Any, labels: Any, source: str = "the long table") -> LongTable:
+def read_triples(frame: Any, column_names: list[Any]) -> Triples:
+    """Return the labels of a DataFrame in long form as codes; ``column_names`` are those of `find_roles`.
+
+    Raise TypeError for anything but a DataFrame, and ValueError as `find_roles` and `factorize_triples`.
+    """
+    frame = as_pandas(frame)
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
+    columns = list(frame.columns)
+    objects, clusterings, labels = (as_column(frame[columns[m]]) for m in find_roles(columns, column_names))
+    return factorize_triples(objects, clusterings, labels, "frame")
+
+
+def triples_to_matrix(triples: Triples, source: str) -> LongTable:
     """Return the labels of a table in long form as a matrix.
 
     Objects and clusterings are in the order of their first rows. A missing label is like no row at all.
 
-    Parameters
-    ----------
-    objects, clusterings, labels : array, Index or Series (n_rows,)
-
     Raises
     ------
     ValueError, MemoryError
-        For rows without an object or a clustering, for one pair of an object and a clustering with different labels,
-        and for more labels than memory.
+        For one pair of an object and a clustering with different labels, and for more labels than memory.
     """
-
-    rows, columns, values, row_names, column_names, label_values = factorize_triples(
-        objects, clusterings, labels, source
-    )
+    rows, columns, values, row_names, column_names, label_values = triples
     n, m = len(row_names), len(column_names)
     checks.check_memory(
         4 * n * m,

@@ -86,8 +86,7 @@ def _parents_by_name(parents: Any) -> dict[str, list[str]]:
 
 def _descend(name: str, above: dict[str, list[str]], depths: dict[str, int], ancestors: dict[str, set[str]]) -> None:
     """Add a name and all names above it to ``depths`` and to ``ancestors``, which include the name; refuse circles."""
-    path, stack = [], [(name, iter(above[name]))]
-    path.append(name)
+    path, stack = [name], [(name, iter(above[name]))]
     while stack:
         node, parents = stack[-1]
         parent = next((parent for parent in parents if parent not in depths), None)

@@ -20,10 +20,9 @@ import numpy as np
 
 from gpuens.labels.answers import AnswerRows
 from gpuens.labels.rows import Rows
-from gpuens.labels.vocabulary import name_codes
-from gpuens.partition.base import Partition, Partitioner
-from gpuens.partition.mixture import FLOOR, memberships, sum_posteriors
-from gpuens.partition.naming import name_shares
+from gpuens.partition.base import Partition, Partitioner, shares_of
+from gpuens.partition.mixture import FLOOR, binary_places, memberships, sum_posteriors
+from gpuens.partition.naming import name_shares, partition_of_names
 from gpuens.partition.soft_memberships import sums_of_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -65,24 +64,27 @@ class AnnotatorModel(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         names = rows.ensemble.categories[0]
         skills = _Skills.learn(rows, len(names), self.max_iter, self.tol)
-        probabilities = skills.probabilities(rows)
-        unanswered = rows.row_sums(np.ones(rows.n_clusters)) == 0
-        unanswered = np.asarray(devices.to_host(unanswered))
-        # rows without an answer get the largest number
-        row_codes = np.where(unanswered, len(names), probabilities.argmax(axis=1))
-        codes, labels = np.unique(row_codes, return_inverse=True)
+        membership = skills.probabilities
+        probabilities = membership(rows)
+        row_codes = likeliest_names(probabilities, rows)
+        unanswered = row_codes < 0
         first, second = _two_largest(probabilities)
-        return Partition(
-            labels,
-            len(codes),
-            results={"classes": names, "n_unanswered": int(rows.counts[unanswered].sum()), **skills.results(rows)},
-            membership=skills.probabilities,
-            names=name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
+        return partition_of_names(
+            names,
+            row_codes,
+            {"n_unanswered": int(rows.counts[unanswered].sum()), **skills.results(rows)},
+            membership=membership,
             certainty={
                 "confidence": np.where(unanswered, 0.0, first),
                 "margin": np.where(unanswered, 0.0, first - second),
             },
         )
+
+
+def likeliest_names(probabilities: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return the code (G,) of the likeliest name of each row; -1 for rows without an answer."""
+    n_answers = devices.to_host(rows.row_sums(np.ones(rows.n_clusters)))
+    return np.where(n_answers == 0, checks.MISSING, probabilities.argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,7 @@ class _Skills:
     @classmethod
     def learn(cls, rows: Rows, n_names: int, max_iter: int, tol: float) -> "_Skills":
         """Return the parameters after iterations until log L changes by at most ``tol`` per object."""
-        objects = rows.n_objects.bit_length()
-        # binary places of probabilities and of log2 L: so few that sums over all objects stay below 2^62
-        places, bit_places = min(52, 61 - objects), 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
+        places, bit_places = binary_places(rows)
         members = _vote_sums(rows, n_names, places)
         skills: _Skills | None = None
         for n_iter in range(1, max_iter + 1):
@@ -170,8 +170,8 @@ def _logarithms(confusions: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray,
 
 def _vote_sums(rows: Rows, n_names: int, places: int) -> np.ndarray:
     """Return the sums (M k + 1, k), int64, of `sum_posteriors`, with shares of votes for probabilities."""
-    votes = rows.vote_shares() if isinstance(rows, AnswerRows) else name_shares(n_names, rows)
-    units = np.rint(votes * 2.0**places).astype(np.int64) * rows.counts[:, None]
+    shares = shares_of(rows.votes()) if isinstance(rows, AnswerRows) else name_shares(n_names, rows)
+    units = np.rint(shares * 2.0**places).astype(np.int64) * rows.counts[:, None]
     of_labels = devices.to_host(sums_of_labels(rows, rows.xp.asarray(units)))
     return np.concatenate([of_labels, units.sum(axis=0)[None]])
 

@@ -128,10 +128,7 @@ class _EMRun:
     def __init__(self, rows: Rows, max_iter: int, tol: float) -> None:
         self.rows, self.max_iter, self.tol = rows, max_iter, tol
         self.labels = Utility.of(rows)  # used for distributions of labels
-        objects = rows.n_objects.bit_length()
-        # number of binary places of posteriors and of log2 L: so few that sums over all objects stay below 2^62
-        self.places = min(52, 61 - objects)
-        self.bit_places = 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
+        self.places, self.bit_places = binary_places(rows)
 
     def best(self, k: int, n_init: int, rng: np.random.Generator) -> _Fit:
         """Return the fit that continues the start with the largest likelihood, of ``n_init`` short starts."""
@@ -181,6 +178,12 @@ class _EMRun:
             bits = int(self.rows.sum(_classified, fit.table, fit.const, self.bit_places)) * 2.0**-self.bit_places
         k, n_free = len(fit.alpha), int(np.maximum(self.rows.clusters_in_use() - 1, 0).sum())
         return bits * math.log(2) - (k - 1 + k * n_free) / 2 * math.log(self.rows.n_objects)
+
+
+def binary_places(rows: Rows) -> tuple[int, int]:
+    """Return the binary places of posteriors and of log2 L: so few that sums over all objects stay below 2^62."""
+    objects = rows.n_objects.bit_length()
+    return min(52, 61 - objects), 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
 
 
 def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:

@@ -57,26 +57,26 @@ class NamedVotes(Partitioner):
         tied, counts = votes.tied, rows.counts
         if self.ties == "error" and tied.any():
             refuse_tie(rows, int(tied.argmax()), int(counts[tied].sum()))
-        row_codes = votes.chosen(self.ties)
-        # rows without a name get the largest number
-        codes, labels = np.unique(np.where(row_codes < 0, len(names), row_codes), return_inverse=True)
-        results = {
-            "classes": names,
-            "n_ties": int(counts[tied].sum()),
-            "n_unanswered": int(counts[votes.n_votes == 0].sum()),
-        }
+        results = {"n_ties": int(counts[tied].sum()), "n_unanswered": int(counts[votes.n_votes == 0].sum())}
         n_votes = np.maximum(votes.n_votes, 1)
-        return Partition(
-            labels,
-            len(codes),
-            results=results,
+        return partition_of_names(
+            names,
+            votes.chosen(self.ties),
+            results,
             membership=partial(name_shares, len(names)),
-            names=name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu"),
             certainty={
                 "confidence": votes.winner_votes / n_votes,
                 "margin": (votes.winner_votes - votes.next_votes) / n_votes,
             },
         )
+
+
+def partition_of_names(names: np.ndarray, row_codes: np.ndarray, results: dict[str, Any], **fields: Any) -> Partition:
+    """Return the partition of rows by the codes (G,) of their names; rows without a name, of code -1, are a cluster."""
+    # rows without a name get the largest number
+    codes, labels = np.unique(np.where(row_codes < 0, len(names), row_codes), return_inverse=True)
+    in_use = name_codes(names, np.where(codes == len(names), checks.MISSING, codes), "cpu")
+    return Partition(labels, len(codes), results={"classes": names, **results}, names=in_use, **fields)
 
 
 def refuse_tie(rows: Rows, g: int, n_objects: int) -> None:
