@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.columns import as_column
-from gpuens.labels.frames import as_pandas
-from gpuens.labels.long_form import factorize_triples, find_roles
+from gpuens.labels.long_form import read_triples
 from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import NO_ANSWER, answer_words, shared_vocabulary
 from gpuens.runtime import checks
@@ -66,13 +64,7 @@ class Answers:
     ) -> None:
         from scipy.sparse import csr_array
 
-        words, frame = answer_words(no_answer), as_pandas(frame)
-        if not hasattr(frame, "columns"):
-            raise TypeError(f"frame must be a DataFrame with a row for each answer, not {checks.shown(frame)}.")
-        columns = list(frame.columns)
-        roles = find_roles(columns, [object, annotator, label])
-        objects, annotators, labels = (as_column(frame[columns[place]]) for place in roles)
-        triples = factorize_triples(objects, annotators, labels, "frame")
+        words, triples = answer_words(no_answer), read_triples(frame, [object, annotator, label])
         self.classes, numbers = shared_vocabulary([triples.label_values.tolist()], words)
         answers = np.append(numbers[0], checks.MISSING)[triples.labels]
         self.index, self.names = triples.objects, list(triples.clusterings)
@@ -105,6 +97,11 @@ class Answers:
     def offsets(self) -> np.ndarray:
         """The first column of each annotator (n_clusterings + 1,)."""
         return np.arange(self.n_clusterings + 1) * len(self.classes)
+
+    def refuse(self, reduction: Any, sample_weight: Any) -> None:
+        """Raise TypeError for weights of the objects."""
+        if sample_weight is not None:
+            raise TypeError("sample_weight is not for gpuens.Answers, where each object counts once; leave it out.")
 
     def __len__(self) -> int:
         return self.n_objects
@@ -145,10 +142,6 @@ class AnswerRows(Rows):
     def cluster_sizes(self) -> np.ndarray:
         return self.cluster_sums(self.counts)
 
-    def vote_shares(self) -> np.ndarray:
-        """Return the share of each name in the answers for each object (G, k); equal shares without an answer."""
-        k = len(self.ensemble.classes)
-        names = np.tile(np.eye(k), (self.n_clusterings, 1))
-        votes = self.row_lookups(names)
-        totals = votes.sum(axis=1, keepdims=True)
-        return np.where(totals > 0, votes / np.maximum(totals, 1.0), 1.0 / k)
+    def votes(self) -> np.ndarray:
+        """Return the number of answers with each name for each object (G, k), float64."""
+        return self.row_lookups(np.tile(np.eye(len(self.ensemble.classes)), (self.n_clusterings, 1)))

@@ -136,6 +136,19 @@ class SoftEnsemble:
         self.starts = np.concatenate([self.offsets[:-1], self.offsets[-1] + self.soft_offsets[:-1]])
         self._order = order
 
+    def refuse(self, reduction: Any, sample_weight: Any) -> None:
+        """Raise ValueError for a reduction or weights of the objects, which are for label rows."""
+        if reduction is not None:
+            raise ValueError(
+                f"reduction={checks.shown(reduction)} needs rows of labels, which soft clusterings do not have; "
+                "leave it None, or pass the argmax of the memberships as labels."
+            )
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is for labels, but these are soft clusterings; pass the argmax of the memberships as "
+                "labels."
+            )
+
     @property
     def n_clusterings(self) -> int:
         return len(self.starts)

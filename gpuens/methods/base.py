@@ -93,9 +93,13 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         parts.check(self.n_clusters)
         return parts
 
-    def _ensemble_of(self, X: Any, wide: bool) -> Ensemble:
-        """Return the labels that `fit` was given as an ensemble."""
+    def _ensemble_of(self, X: Any, wide: bool) -> Any:
+        """Return the labels that `fit` was given as an ensemble, of label rows or of another form."""
         return Ensemble(X, wide=wide)
+
+    def _rows_of(self, ensemble: Any, device: str) -> Rows:
+        """Return the objects of an ensemble without label rows as rows of one object each."""
+        return Rows.of(ensemble, np.ones(ensemble.n_objects, dtype=np.int64), device)
 
     def _resolve_n_clusters(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
         """Return the number of clusters, and the results {"suggestion": …} if the number is a suggested one.
@@ -158,6 +162,15 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         if graph is None:
             refuse_array(self, X)
         ensemble = self._ensemble_of(X, wide)
+        if not isinstance(ensemble, Ensemble):
+            ensemble.refuse(parts.reduction, sample_weight)
+
+            def keep_objects(device: str) -> Reduction:
+                rows = self._rows_of(ensemble, device)
+                return Reduction(rows, rows.xp.arange(ensemble.n_objects))
+
+            self.fit_reduced(parts, ensemble, keep_objects, partial(self.learn, parts))
+            return self
         graph = None if graph is None else Graph.of(graph, ensemble.n_objects, ensemble.index)
         copies = None if sample_weight is None else parts.copies(sample_weight, ensemble, name, self._k)
         if copies is not None:

@@ -1,6 +1,6 @@
 """EM: a mixture of multinomials over the labels."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -8,9 +8,7 @@ from gpuens.labels.answers import AnswerRows, Answers
 from gpuens.labels.rows import Rows
 from gpuens.methods.shared_names import SharedNames
 from gpuens.partition import AnnotatorModel, Mixture, Partitioner
-from gpuens.reduction import Reduction
-from gpuens.runtime import checks
-from gpuens.runtime import device as devices
+from gpuens.partition.annotators import likeliest_names
 
 
 class EM(SharedNames):
@@ -20,7 +18,8 @@ class EM(SharedNames):
 
     With ``vocabulary="shared"`` it is the model of Dawid & Skene for annotators of unequal skill: the clusters are the
     names, and each annotator has a confusion matrix, the probabilities of her answers for each true name. Annotators
-    who answer at random then count for nothing, and one who confuses two names counts for the others.
+    who answer at random then count for nothing, and one who confuses two names counts for the others. `fit` then also
+    takes `gpuens.Answers`, a long table of many annotators.
 
     Parameters
     ----------
@@ -109,35 +108,17 @@ class EM(SharedNames):
             return None, AnnotatorModel(self.max_iter, self.tol)
         return None, Mixture(self.criterion, self.n_init, self.max_iter, self.tol, self.random_state)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        features: Any = None,
-        sample_weight: Any = None,
-        graph: Any = None,
-        wide: bool = False,
-    ) -> Self:
-        """Find the consensus of ``X``: labels as for `gpuens.Ensemble`, or, with shared names, `gpuens.Answers`."""
+    def _ensemble_of(self, X: Any, wide: bool) -> Any:
         if not isinstance(X, Answers):
-            super().fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide)
-            return self
-        parts = self.checked_parts()
+            return super()._ensemble_of(X, wide)
         if not self._shares_names:
             raise TypeError("labels are gpuens.Answers, which share a vocabulary; use EM(vocabulary='shared').")
-        parts.refuse_features(features, "EM")
-        if graph is not None:
-            parts.refuse_graph("EM", X, sample_weight)
-        if sample_weight is not None:
-            raise TypeError("sample_weight is not for gpuens.Answers, where each object counts once; leave it out.")
-        rows = AnswerRows(X)
-        reduction = Reduction(rows, np.arange(X.n_objects))
-        self.fit_reduced(parts, X, lambda device: reduction, lambda rows: self.learn(parts, rows), device="cpu")
-        return self
+        return X
+
+    def _rows_of(self, ensemble: Answers, device: str) -> Rows:
+        return AnswerRows(ensemble)
 
     def _codes_of_names(self, rows: Rows) -> np.ndarray:
         probabilities = self.fit_.partition.membership
         assert probabilities is not None
-        unanswered = devices.to_host(rows.row_sums(np.ones(rows.n_clusters))) == 0
-        return np.where(unanswered, checks.MISSING, probabilities(rows).argmax(axis=1))
+        return likeliest_names(probabilities(rows), rows)

@@ -1,16 +1,10 @@
 """SCEC: soft correspondence between the clusters of all clusterings and those of the consensus."""
 
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-
-from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, SoftCorrespondence
-from gpuens.reduction import Reduction
-from gpuens.runtime import checks
 
 
 class SCEC(Seeded):
@@ -117,43 +111,10 @@ class SCEC(Seeded):
     max_iter: int = 100
     tol: float = 1e-3
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        features: Any = None,
-        sample_weight: Any = None,
-        graph: Any = None,
-        wide: bool = False,
-    ) -> Self:
-        """Find the consensus of ``X``: labels that `gpuens.Ensemble` accepts, or a list with soft clusterings."""
-        if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
-            super().fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide)
-            return self
-        parts = self.checked_parts()
-        parts.refuse_features(features, "SCEC")
-        if graph is not None:
-            parts.refuse_graph("SCEC", X, sample_weight)
-        if parts.reduction is not None:
-            raise ValueError(
-                f"reduction={checks.shown(parts.reduction)} needs rows of labels, which soft clusterings do not have; "
-                "leave it None, or pass the argmax of the memberships as labels."
-            )
-        if sample_weight is not None:
-            raise ValueError(
-                "sample_weight is for labels, but these are soft clusterings; pass the argmax of the memberships as "
-                "labels."
-            )
-        ensemble = SoftEnsemble(X)
-
-        def reduce(device: str) -> Reduction:
-            counts = np.ones(ensemble.n_objects, dtype=np.int64)
-            rows = Rows.of(ensemble, counts, device)
-            return Reduction(rows, rows.xp.arange(len(counts)))
-
-        self.fit_reduced(parts, ensemble, reduce, partial(self.learn, parts))
-        return self
+    def _ensemble_of(self, X: Any, wide: bool) -> Any:
+        if isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X):
+            return SoftEnsemble(X)
+        return super()._ensemble_of(X, wide)
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, SoftCorrespondence(
