@@ -1,5 +1,6 @@
 """Distances of all pairs of points, which are computed a strip of rows at a time and never stored."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,11 @@ from gpuens.runtime import progress
 from gpuens.runtime.products import product
 
 STRIP_COPIES = 3  # arrays as large as a strip that are in memory at the same time
+
+
+def needed(n: int, k: int, *, device: str = "cpu") -> int:
+    """Return the bytes of memory that `distances_and_silhouettes` of n points in k clusters needs beside the points."""
+    return 16 * n * (k + 1) + min(devices.scratch(device), 8 * STRIP_COPIES * n * n)
 
 
 def distances_and_silhouettes(
@@ -25,25 +31,23 @@ def distances_and_silhouettes(
     squares, members = (points * points).sum(axis=1), (labels[:, None] == xp.arange(k)).astype(np.float64)
     means, sums = xp.empty(n), xp.empty((n, k))
     step = max(1, devices.scratch(device) // (8 * STRIP_COPIES * n))
+
+    def finish(strip: Any, start: int, first: int, last: int) -> Any:
+        """Turn rows of products of points into distances, in place; return the means of the nearest ones."""
+        part, places = strip[first:last], xp.arange(start + first, start + last)
+        part *= -2.0
+        part += squares
+        part += squares[places, None]
+        part[places - (start + first), places] = 0.0
+        xp.sqrt(xp.maximum(part, 0.0, out=part), out=part)
+        return xp.partition(part, n_nearest, axis=1)[:, : n_nearest + 1].sum(axis=1) / n_nearest
+
     for start in progress.bar(range(0, n, step), "distances"):
         rows = slice(start, min(n, start + step))
         strip = product(points[rows], points.T)
-
-        def finish(first: int, last: int, start: int = start, strip: Any = strip) -> None:
-            """Turn products in some rows of the strip into distances, and set the means of the nearest ones."""
-            part, places = strip[first:last], xp.arange(start + first, start + last)
-            part *= -2.0
-            part += squares
-            part += squares[places, None]
-            part[places - (start + first), places] = 0.0
-            xp.sqrt(xp.maximum(part, 0.0, out=part), out=part)
-            means[places] = xp.partition(part, n_nearest, axis=1)[:, : n_nearest + 1].sum(axis=1) / n_nearest
-
-        if device == "cuda":
-            finish(0, len(strip))
-        else:
-            devices.over_ranges(finish, len(strip))
-        sums[rows] = product(strip, members)
+        work = partial(finish, strip, start)
+        nearest = [work(0, len(strip))] if device == "cuda" else devices.over_ranges(work, len(strip))
+        means[rows], sums[rows] = xp.concatenate(nearest), product(strip, members)
     return devices.to_host(means), _silhouettes(devices.to_host(sums), devices.to_host(labels), k)
 
 

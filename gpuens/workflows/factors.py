@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.kmeans.distances import distances_and_silhouettes
+from gpuens.kmeans import distances
 from gpuens.kmeans.weighted import labels_of_restarts
 from gpuens.labels.codes import first_objects_of, label_sizes, numbers_by_size
 from gpuens.labels.features import as_features
@@ -176,7 +176,7 @@ def factors(
     if k > n:
         raise ValueError(f"k={k} is more than the {n} programs of all runs; ask for fewer, or pass more runs.")
     checks.check_memory(
-        8 * n * (COPIES * n_features + 2 * k),
+        8 * n * n_features * COPIES + distances.needed(n, k, device=where),
         devices.memory_budget(where),
         f"the consensus of {n:,} programs of {n_features:,} features",
         "pass fewer runs, or fewer features",
@@ -184,6 +184,7 @@ def factors(
     if data is not None:
         data = _read_data(data, features, n_features, where)
     points = _unit_rows(matrices, where)
+    del matrices  # copies, where runs were lists, integers or sparse
     is_seed = isinstance(random_state, (int, np.integer)) and random_state <= LARGEST_SEED
     seed = int(random_state) if is_seed else int(generator.integers(2**31))
 
@@ -193,7 +194,7 @@ def factors(
 
     n_nearest = min(n - 1, max(1, int(share * n / (n / len(sizes)))))  # cNMF's order of operations, for equal rounding
     groups = group(points)
-    densities, silhouettes = distances_and_silhouettes(points, groups, k, n_nearest, device=where)
+    densities, silhouettes = distances.distances_and_silhouettes(points, groups, k, n_nearest, device=where)
     kept = np.flatnonzero(densities < threshold)
     if len(kept) < k:
         raise ValueError(
