@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.runtime import device as devices
+from gpuens.runtime import progress
 from gpuens.runtime.products import product
 
 BLOCK = 2**14  # number of objects whose usages are iterated together
@@ -25,7 +26,7 @@ def fit_usages(data: Any, programs: Any, *, device: str = "cpu") -> tuple[Any, f
     """
     xp = devices.namespace(device)
     usages, error, gram = xp.empty((data.shape[0], len(programs))), 0.0, programs @ programs.T
-    for start in range(0, data.shape[0], BLOCK):
+    for start in progress.bar(range(0, data.shape[0], BLOCK), "usages"):
         objects = data[start : start + BLOCK]
         dots = objects @ programs.T if hasattr(objects, "tocsr") else product(objects.astype(np.float64), programs.T)
         block = usages[start : start + BLOCK] = _descend(dots, gram, xp)

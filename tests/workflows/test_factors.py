@@ -16,7 +16,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 import gpuens as ge
 from gpuens.runtime.device import to_host
 
-CNMF = np.load(Path(__file__).with_name("cnmf") / "cnmf.npz")
+with np.load(Path(__file__).with_name("cnmf") / "cnmf.npz") as file:
+    CNMF = dict(file)
 
 
 def drawn_runs(n_runs=12, k=4, n_features=25, junk=0.0, seed=0, ks=None):
