@@ -107,6 +107,16 @@ def test_modes_are_counted_in_every_case(tmp_path):
 
 
 @pytest.mark.bench
+def test_factors_are_those_of_cnmf(tmp_path):
+    parts = rows_of("factors.py", tmp_path)
+    (row,) = parts["speed"].values()
+    assert row["theirs"]["apart"] < 1e-9
+    assert row["ours"]["silhouette"] == pytest.approx(row["theirs"]["silhouette"])
+    ways = [way for row in parts["groups"].values() for at in row["at"].values() for way in at.values()]
+    assert min(min(cosines) for cosines in ways if cosines) > 0.5
+
+
+@pytest.mark.bench
 def test_neighbors_help_on_small_maps(tmp_path):
     parts = rows_of("neighbors.py", tmp_path)
     assert {name: len(rows) for name, rows in parts.items()} == {"real": 0, "maps": 3, "stripes": 1, "costs": 3}

@@ -324,6 +324,11 @@ def simulations(bench, rows, _):
     return rows["2 near, 90:10; 0 %"], modes.simulated(case, 20)
 
 
+@cell("factors", "speed")
+def stability_of_factors(bench, rows, _):
+    return rows["1,000"]["ours"]["silhouette"], bench("factors").ours(*bench("factors").SIZES[0])["silhouette"]
+
+
 @cell("features", "time")
 def a_clustering_of_blobs(bench, rows, _):
     features = bench("features")
