@@ -18,6 +18,7 @@ from gpuens.labels.answers import Answers as Answers
 from gpuens.labels.ensemble import Ensemble as Ensemble
 from gpuens.labels.graph import Graph as Graph
 from gpuens.labels.rows import Rows as Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble as SoftEnsemble
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
