@@ -195,8 +195,8 @@ def coassociation(
 
     No clustering has labels of both the first and the last object:
 
-    >>> ge.similarity.coassociation([[0, 0, None], [None, 1, 1]], missing="ignore").tolist()
-    [[1.0, 1.0, nan], [1.0, 1.0, 1.0], [nan, 1.0, 1.0]]
+    >>> ge.similarity.coassociation([[0, 0, 1, None], [None, 1, 1, 0]], missing="ignore", rows=[0, 1]).tolist()
+    [[1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.5, 0.0]]
     """
     measure = MEASURES[checks.check_choice(missing, "missing", MEASURES)]()
     labels = ens if isinstance(ens, Rows) else Ensemble(ens, wide=wide)
