@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
+from gpuens.labels.soft_ensemble import SoftEnsemble, with_shares
 from gpuens.methods.base import Seeded
 from gpuens.partition import Partitioner, SoftCorrespondence
 
@@ -112,9 +112,8 @@ class SCEC(Seeded):
     tol: float = 1e-3
 
     def _ensemble_of(self, X: Any, wide: bool) -> Any:
-        if isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X):
-            return SoftEnsemble(X)
-        return super()._ensemble_of(X, wide)
+        X = with_shares(X)
+        return X if isinstance(X, SoftEnsemble) else super()._ensemble_of(X, wide)
 
     def _parts(self) -> tuple[None, Partitioner]:
         return None, SoftCorrespondence(
