@@ -13,6 +13,7 @@ from gpuens.cli.graph_settings import GraphSettings
 from gpuens.io import annotated
 from gpuens.io.paths import IN_CHUNKS
 from gpuens.io.shapes import label_shape
+from gpuens.labels.edges import match_objects
 from gpuens.labels.odd_columns import warn_of_equal_clusterings
 from gpuens.labels.weights import copies_of
 from gpuens.methods.registered import CONNECTED
@@ -98,6 +99,7 @@ class LabelSource:
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
     neighbors: GraphSettings | None = None  # the graph of the objects, which names no file in chunks
     chunks: ChunkSettings | None = None
+    links: dict[str, str] = field(default_factory=dict)  # paths of "must_link" and "cannot_link"
 
     def __str__(self) -> str:
         return f"{self.labels} and {len(self.more_labels)} more" if self.more_labels else self.labels
@@ -105,8 +107,9 @@ class LabelSource:
     @property
     def beside(self) -> list[str]:
         """The files and data sets beside the label files."""
-        features = [self.features] if self.features else []
-        return features + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
+        paths = [self.features] if self.features else []
+        paths += self.links.values()
+        return paths + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
 
     def read_labels(self, shared_names: bool) -> Any:
         """Read the clusterings as an `io.LabelFile`, without the columns of weights and of places."""
@@ -119,6 +122,14 @@ class LabelSource:
         grid = {} if self.neighbors is None or self.neighbors.shape is None else {"grid": self.neighbors.shape}
         excluded = {"exclude": [*(self.reading.get("exclude") or []), *columns]} if columns else {}
         return io.read_label_file(self.labels, **words | self.reading | excluded | grid)
+
+    def read_links(self, ids: Any, n_objects: int) -> dict[str, Any]:
+        """Read the links as arrays (n_pairs, 2) of positions of the objects with names ``ids``."""
+        links = {}
+        for name, path in self.links.items():
+            edges = match_objects(io.read_edges(path), n_objects, ids)
+            links[name] = np.column_stack([edges.first, edges.second])
+        return links
 
     def read_weights(self) -> Any:
         """Read the weights of all objects of the file, as an array of numbers."""
@@ -252,6 +263,7 @@ class FileConsensus:
         if key is not None:
             annotated.check_key(key, file.ensemble.names, index)
         ids = file.ids if file.ids is None or file.labelled is None else file.ids[file.labelled]
+        beside |= source.read_links(ids, file.ensemble.n_objects)
         result = RunResult(file.ensemble, [], ids=ids, weights=weights, file=file, graph=beside.get("graph"))
         return result, beside
 
