@@ -10,6 +10,7 @@ from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
+from gpuens.evidence.credible_ball import Bounds, CredibleBall, NumberPosterior, credible_ball
 from gpuens.evidence.joins import Joins, joins
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
@@ -21,12 +22,15 @@ __all__ = [
     "Agreement",
     "Annotators",
     "BeyondChance",
+    "Bounds",
     "Clusters",
     "ConsensusMatrix",
     "Consistency",
+    "CredibleBall",
     "Evidence",
     "Joins",
     "NewObjects",
+    "NumberPosterior",
     "Objects",
     "Pairs",
     "Spectrum",
@@ -36,6 +40,7 @@ __all__ = [
     "beyond_chance",
     "clusters",
     "consistency",
+    "credible_ball",
     "joins",
     "objects",
     "pairs",
