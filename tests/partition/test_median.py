@@ -217,6 +217,14 @@ def test_seeds_matter():
     ).any()
 
 
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_clusters_that_vanish_leave_the_loss_right(loss):
+    """Noise begins as hundreds of clusters, whose columns the search drops when nearly all are empty."""
+    labels = structured_labels(300, 40, 5, noise=0.35, split=2, missing=0.01, seed=3)[0]
+    est = ge.Median(loss=loss, n_init=4).fit(labels)
+    assert ge.metrics.expected_loss(labels, est.labels_, loss) == pytest.approx(est.objective_, abs=1e-12)
+
+
 # --- the number of clusters -------------------------------------------------------------------------------------------
 
 
