@@ -72,6 +72,7 @@ from gpuens.workflows.choose_k import choose_k as choose_k
 from gpuens.workflows.cluster import cluster as cluster
 from gpuens.workflows.compare import compare as compare
 from gpuens.workflows.describe import describe as describe
+from gpuens.workflows.factors import factors as factors
 from gpuens.workflows.graph_consensus import graph_consensus as graph_consensus
 from gpuens.workflows.modes import modes as modes
 
