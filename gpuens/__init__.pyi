@@ -18,6 +18,7 @@ from gpuens.labels.answers import Answers as Answers
 from gpuens.labels.ensemble import Ensemble as Ensemble
 from gpuens.labels.graph import Graph as Graph
 from gpuens.labels.rows import Rows as Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble as SoftEnsemble
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
@@ -71,6 +72,7 @@ from gpuens.workflows.choose_k import choose_k as choose_k
 from gpuens.workflows.cluster import cluster as cluster
 from gpuens.workflows.compare import compare as compare
 from gpuens.workflows.describe import describe as describe
+from gpuens.workflows.factors import factors as factors
 from gpuens.workflows.graph_consensus import graph_consensus as graph_consensus
 from gpuens.workflows.modes import modes as modes
 

@@ -170,7 +170,7 @@ UFUNCS = """
 """
 FUNCTIONS = """
     all any argmax argmin argsort argwhere bincount broadcast_to concatenate cumsum flatnonzero max min mean
-    repeat searchsorted stack sum take_along_axis unique var where
+    median partition repeat searchsorted stack sum take_along_axis unique var where
 """
 METHODS = """
     all any argmax argmin argsort astype copy cumsum max mean min ravel repeat reshape std sum transpose var view

@@ -34,7 +34,7 @@ from gpuens.labels.encoding import encode_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.object_names import in_order_of
-from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
+from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft, with_shares
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -167,10 +167,9 @@ def align(labels: Any, to: Any = None, *, wide: bool = False, device: str = "aut
 
 def _ensemble(labels: Any, wide: bool, *, soft: bool) -> Ensemble | SoftEnsemble:
     """Return the ensemble of labels; it is a SoftEnsemble if ``soft``, or if some clusterings are memberships."""
+    labels = with_shares(labels)
     if isinstance(labels, SoftEnsemble):
         return labels
-    if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)):
-        return SoftEnsemble(labels)
     ensemble = Ensemble(labels, wide=wide)
     return SoftEnsemble.of(ensemble) if soft else ensemble
 

@@ -7,10 +7,11 @@ distinct label rows with each other.
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.annotators import Annotators, annotators
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
+from gpuens.evidence.certificate import Certificate, certificate
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
-from gpuens.evidence.credible_ball import Bounds, CredibleBall, NumberPosterior, credible_ball
+from gpuens.evidence.credible_ball import BallBounds, CredibleBall, NumberPosterior, credible_ball
 from gpuens.evidence.joins import Joins, joins
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
@@ -21,8 +22,9 @@ from gpuens.evidence.whole import Evidence
 __all__ = [
     "Agreement",
     "Annotators",
+    "BallBounds",
     "BeyondChance",
-    "Bounds",
+    "Certificate",
     "Clusters",
     "ConsensusMatrix",
     "Consistency",
@@ -38,6 +40,7 @@ __all__ = [
     "agreement",
     "annotators",
     "beyond_chance",
+    "certificate",
     "clusters",
     "consistency",
     "credible_ball",

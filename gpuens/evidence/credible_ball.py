@@ -26,7 +26,7 @@ DISTANCES = {"vi": "a VI of {:.3g} bits", "binder": "a Binder's loss of {:.3g}"}
 ROUNDING = 1e-12  # relative difference below which two distances are equal
 
 
-class Bounds(NamedTuple):
+class BallBounds(NamedTuple):
     """The draws that bound a credible ball in one direction.
 
     Attributes
@@ -91,7 +91,7 @@ class CredibleBall:
         The smallest distance within which there are at least ``level`` of the draws.
     members : ndarray (n_members,), int64
         The positions of the draws in the ball, ascending.
-    upper, lower, horizontal : Bounds
+    upper, lower, horizontal : BallBounds
         The most distant members: of those with the fewest clusters, of those with the most clusters, and of all.
     posterior : NumberPosterior
         The distribution of the number of clusters of all draws.
@@ -105,9 +105,9 @@ class CredibleBall:
     distances: np.ndarray
     radius: float
     members: np.ndarray
-    upper: Bounds
-    lower: Bounds
-    horizontal: Bounds
+    upper: BallBounds
+    lower: BallBounds
+    horizontal: BallBounds
     posterior: NumberPosterior
     names: list[Any]
 
@@ -117,7 +117,7 @@ class CredibleBall:
         return float(self.distances.mean())
 
     @property
-    def _bounds(self) -> dict[str, Bounds]:
+    def _bounds(self) -> dict[str, BallBounds]:
         return {"upper": self.upper, "lower": self.lower, "horizontal": self.horizontal}
 
     @property
@@ -218,10 +218,10 @@ def credible_ball(draws: Any, labels: Any, *, loss: str = "vi", level: float = 0
     radius = float(np.partition(distances, n_inside - 1)[n_inside - 1])
     members = np.flatnonzero(distances <= radius * (1 + ROUNDING))
 
-    def bounds(candidates: np.ndarray) -> Bounds:
+    def bounds(candidates: np.ndarray) -> BallBounds:
         farthest = float(distances[candidates].max())
         at_bound = candidates[distances[candidates] >= farthest * (1 - ROUNDING)]
-        return Bounds(at_bound, farthest, n_clusters[at_bound])
+        return BallBounds(at_bound, farthest, n_clusters[at_bound])
 
     numbers = n_clusters[members]
     upper, lower = (bounds(members[numbers == k]) for k in (numbers.min(), numbers.max()))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io.paths import Words
+from gpuens.labels.long_form import Triples
 from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
 from gpuens.runtime import checks
 
@@ -24,6 +25,7 @@ class Opened(NamedTuple):
     ids: Callable[[int | None], Any]
     first_line: int | None = None  # number of the first object's line in a text file
     form: str = ""  # form of a table whose columns are not the clusterings, such as "a cluster in each line"
+    triples: Triples | None = None  # lines of a table in long form, of which ``read`` makes columns
 
 
 class TextOptions(NamedTuple):

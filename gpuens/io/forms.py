@@ -7,16 +7,17 @@ import codecs
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import Opened, TextOptions, choose_columns, each_column
+from gpuens.io.columns import Opened, TextOptions, choose_columns, each_column, mask_missing
 from gpuens.io.content import read_text
 from gpuens.io.opening import open_file, read_npz_ids, usual_separator
-from gpuens.io.paths import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
+from gpuens.io.paths import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words
 from gpuens.labels.long_form import factorize_triples, find_roles, looks_long, refuse_long, triples_to_matrix
 from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_columns import file_source
@@ -54,11 +55,12 @@ def read_form(
     columns: Columns | None,
     exclude: Columns | None,
     id_column: str | int | None,
+    share_column: str | int | None = None,
 ) -> Opened:
     """Return the clusterings of a file of a form in `FORMS`.
 
-    ``key`` and ``text`` are options of `open_file`; ``columns``, ``exclude`` and ``id_column`` name columns of the
-    file.
+    ``key`` and ``text`` are options of `open_file`; ``columns``, ``exclude``, ``id_column`` and ``share_column`` name
+    columns of the file.
 
     Raises
     ------
@@ -76,7 +78,8 @@ def read_form(
         raise ValueError(f"long=True (--long) is for tables, but this is a {kind} file; leave it out.")
     if kind in TEXT_INPUTS and text.header is None and _begins_with_data(opened):
         opened = open_file(path, kind, key, text._replace(header=False))
-    return _open_long(path, opened, columns, exclude, id_column)
+    words = None if kind in TEXT_INPUTS else text.missing
+    return _open_long(path, opened, columns, exclude, id_column, share_column, words)
 
 
 # --- a line for each label --------------------------------------------------------------------------------------------
@@ -92,8 +95,19 @@ def _begins_with_data(opened: Opened) -> bool:
     return any(isinstance(name, str) and name in opened.ids(m) for m, name in enumerate(opened.names[:2]))
 
 
-def _open_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column: Any) -> Opened:
+def _open_long(
+    path: Path_,
+    opened: Opened,
+    columns: Columns | None,
+    exclude: Columns | None,
+    id_column: str | int | None,
+    share_column: str | int | None,
+    missing: Words | None,
+) -> Opened:
+    """Return the clusterings of a table in long form; ``missing`` are words that its reader has not replaced."""
     candidates, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+    place_of_share = [] if share_column is None else choose_columns(opened.names, share_column)[0]
+    candidates = [m for m in candidates if m not in place_of_share]
     if of_ids is not None:
         candidates = [of_ids, *candidates]
     if columns is not None and len(candidates) == 3:
@@ -103,20 +117,25 @@ def _open_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_colum
         role_names = None if of_ids is None else [names[0], None, None]
         places = [candidates[place] for place in find_roles(names, role_names)]
     objects, clusterings = (_without_empty(opened.ids(place)) for place in places[:2])
-    labels = opened.read([places[2]])
-    source = f"path {os.fspath(path)!r}"
-    table = triples_to_matrix(factorize_triples(objects, clusterings, labels.iloc[:, 0], source), source)
+    labels = mask_missing(opened.read([places[2]]), missing).iloc[:, 0]
+    shares = opened.read(place_of_share).iloc[:, 0] if place_of_share else None
+    triples = factorize_triples(objects, clusterings, labels, f"path {os.fspath(path)!r}", shares)
+    names_of_objects = triples.objects.rename(str(opened.names[places[0]]))
+    table = cache(lambda: triples_to_matrix(triples))
 
     def read_clusterings(positions: list[int]) -> Any:
         import pandas as pd
 
-        columns_read = pd.DataFrame({place: table.column(m) for place, m in enumerate(positions)})
-        return columns_read.set_axis(pd.Index([table.clusterings[m] for m in positions], dtype=object), axis=1)
+        columns_read = pd.DataFrame({place: table().column(m) for place, m in enumerate(positions)})
+        return columns_read.set_axis(pd.Index([triples.clusterings[m] for m in positions], dtype=object), axis=1)
 
-    names_of_objects = table.objects.rename(str(opened.names[places[0]]))
-    titles = ", ".join(repr(str(opened.names[place])) for place in places)
+    titles = ", ".join(repr(str(opened.names[place])) for place in [*places, *place_of_share])
     return Opened(
-        table.clusterings, read_clusterings, lambda position: names_of_objects, form=f"a label in each line ({titles})"
+        list(triples.clusterings),
+        read_clusterings,
+        lambda position: names_of_objects,
+        form=f"a label in each line ({titles})",
+        triples=triples,
     )
 
 

@@ -57,6 +57,22 @@ def restarts(
     return labels, centers + mean
 
 
+def labels_of_restarts(
+    points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, rng: np.random.Generator, *, device: str = "cpu"
+) -> Any:
+    """Return the labels (n,) of `restarts` of points (n, d), which use at most 10,000 points, or k if k is larger.
+
+    The sample of more points is drawn by ``rng``; the best start continues with all points.
+    """
+    n_drawn = max(RESTARTS_ON, k)
+    if len(points) <= n_drawn:
+        return restarts(points, counts, k, n_init, seed, device=device)[0]
+    sample = np.sort(rng.choice(len(points), n_drawn, replace=False))
+    drawn_points = points[devices.namespace(device).asarray(sample)]
+    _, centers = restarts(drawn_points, counts[sample], k, n_init, seed, device=device)
+    return lloyd(points, counts, centers, device=device)
+
+
 def best_of_starts(
     points: np.ndarray, counts: np.ndarray, first_centers: np.ndarray, enough: float, device: str = "cpu"
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.long_form import read_triples
+from gpuens.labels.long_form import Triples, read_triples
 from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import NO_ANSWER, answer_words, shared_vocabulary
 from gpuens.runtime import checks
@@ -58,35 +58,40 @@ class Answers:
 
     device_kind = "cpu"
     form = "answers in long form"
+    takers = "gpuens.EM(vocabulary='shared')"
 
     def __init__(
         self, frame: Any, *, object: Any = None, annotator: Any = None, label: Any = None, no_answer: Any = NO_ANSWER
     ) -> None:
+        self._read(read_triples(frame, [object, annotator, label]), no_answer)
+
+    @classmethod
+    def of_triples(cls, triples: Triples, no_answer: Any = NO_ANSWER) -> "Answers":
+        """Return the answers of a table that is read."""
+        answers = object.__new__(cls)
+        answers._read(triples, no_answer)
+        return answers
+
+    def _read(self, triples: Triples, no_answer: Any) -> None:
         from scipy.sparse import csr_array
 
-        words, triples = answer_words(no_answer), read_triples(frame, [object, annotator, label])
+        words = answer_words(no_answer)
         self.classes, numbers = shared_vocabulary([triples.label_values.tolist()], words)
         answers = np.append(numbers[0], checks.MISSING)[triples.labels]
+        triples = triples._replace(labels=answers, label_values=self.classes)
+        lines = triples.distinct()
+        triples.refuse_two_labels(lines, "leave one of them out", ("answers", "annotator"))
         self.index, self.names = triples.objects, list(triples.clusterings)
-        self.n_objects, self.n_clusterings = len(triples.objects), len(triples.clusterings)
-        k, answered = len(self.classes), np.flatnonzero(answers >= 0)
-        pairs = triples.rows[answered].astype(np.int64) * self.n_clusterings + triples.columns[answered]
-        order = np.argsort(pairs, kind="stable")
-        pairs, answers = pairs[order], answers[answered][order]
-        again = pairs[1:] == pairs[:-1]
-        if (again & (answers[1:] != answers[:-1])).any():
-            place = int((again & (answers[1:] != answers[:-1])).argmax())
-            task, worker = divmod(int(pairs[place]), self.n_clusterings)
-            raise ValueError(
-                f"frame has two answers, {self.classes[answers[place]]!r} and {self.classes[answers[place + 1]]!r}, of "
-                f"annotator {self.names[worker]!r} for object {self.index[task]!r}; leave one of them out."
-            )
-        once = np.append(True, ~again)
-        row_numbers, clusterings = np.divmod(pairs[once], self.n_clusterings)
-        starts = np.searchsorted(row_numbers, np.arange(self.n_objects + 1))
-        ones = np.ones(len(row_numbers), dtype=np.int8)
+        self.n_objects, self.n_clusterings, k = len(triples.objects), len(triples.clusterings), len(self.classes)
+        starts = np.searchsorted(lines.rows, np.arange(self.n_objects + 1))
+        ones = np.ones(len(lines.rows), dtype=np.int8)
         shape = (self.n_objects, self.n_clusterings * k)
-        self.matrix = csr_array((ones, clusterings * k + answers[once], starts), shape=shape)
+        self.matrix = csr_array((ones, lines.columns * k + lines.labels, starts), shape=shape)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of different answers of all annotators together."""
+        return int(np.count_nonzero(np.bincount(self.matrix.indices, minlength=1)))
 
     @property
     def categories(self) -> list[np.ndarray]:
@@ -141,6 +146,17 @@ class AnswerRows(Rows):
 
     def cluster_sizes(self) -> np.ndarray:
         return self.cluster_sums(self.counts)
+
+    def count_common(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how often each annotator gave each name (M, k), where ``names`` (G,) have one, and where the same.
+
+        ``names`` are codes; -1 is no name.
+        """
+        n_names, rows = len(self.ensemble.classes), np.repeat(names, np.diff(self.matrix.indptr))
+        columns = self.matrix.indices
+        masks = rows >= 0, columns % n_names == rows
+        counts = [np.bincount(columns[mask], minlength=self.n_clusters).reshape(-1, n_names) for mask in masks]
+        return counts[0], counts[1]
 
     def votes(self) -> np.ndarray:
         """Return the number of answers with each name for each object (G, k), float64."""

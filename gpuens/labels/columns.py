@@ -55,7 +55,15 @@ def split_columns(
 
 
 def _split_array(labels: Any) -> Columns:
-    """Return the columns of an array (N, M) of any library; refuse AnnData, scalars, texts, sets and iterators."""
+    """Return the columns of an array (N, M) of any library; refuse AnnData, scalars, texts, sets and iterators.
+
+    Soft clusterings and answers in long form, which are not for all methods, are refused, too.
+    """
+    if hasattr(labels, "takers"):
+        raise TypeError(
+            f"labels are {labels.form}, but label rows are needed here; pass these to {labels.takers}, or labels "
+            "(n_objects, n_clusterings) here."
+        )
     if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # else NumPy would read an AnnData object row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "

@@ -5,6 +5,7 @@
     VertexClustering (igraph), Series                   ─┘
 
 An object that a clustering lacks has a missing label there. Numbers 0 … n_objects - 1 are no names, but positions.
+Sets may overlap where shares of objects in clusters are read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
@@ -15,6 +16,7 @@ import numpy as np
 
 from gpuens.labels.codes import factorize
 from gpuens.labels.object_names import counts_from_0, index_of, index_of_names, name_at
+from gpuens.labels.shares import TAKERS
 from gpuens.runtime import checks
 
 FEWEST_MEMBERS = 3  # smallest number of lists, and of labels in each, that may be clusters and their members
@@ -26,6 +28,18 @@ class Named(NamedTuple):
     names: Sequence[Any]
     labels: Any  # (n_objects,), a list or an array
     in_order: bool  # whether the order of the objects has a meaning, unlike that of a set
+
+    @property
+    def overlap(self) -> bool:
+        """Whether an object is in several sets, or several times in one."""
+        return not self.in_order and len(set(self.names)) < len(self.names)
+
+
+class Members(NamedTuple):
+    """A clustering whose clusters overlap: the place of each member of a cluster among all objects, and its label."""
+
+    rows: np.ndarray  # (n_entries,)
+    labels: Any  # (n_entries,)
 
 
 def as_sequences(clusterings: Sequence[Any]) -> list[Any]:
@@ -67,27 +81,43 @@ def warn_of_members(columns: Sequence[Any]) -> None:
         )
 
 
-def columns_by_name(clusterings: Sequence[Any], as_column: Callable[[Any], Any], titles: Sequence[str]) -> Any:
+def read_named(clusterings: Sequence[Any], titles: Sequence[str], *, overlap: bool = False) -> list[Named | None]:
+    """Return the clusterings of named objects, and None for columns; ``titles`` are the names of the clusterings.
+
+    Lists of lists are lists of members if some differ in length. With ``overlap``, columns may also be memberships,
+    so that lists of floats are no members.
+    """
+    lists = [not (overlap and _is_of_floats(clustering)) for clustering in clusterings]
+    ragged = any(of_lists and _is_ragged(clustering) for of_lists, clustering in zip(lists, clusterings, strict=True))
+    of_each = zip(clusterings, titles, lists, strict=True)
+    return [_read_clustering(clustering, title, ragged and of_lists) for clustering, title, of_lists in of_each]
+
+
+def columns_by_name(
+    clusterings: Sequence[Any], as_column: Callable[[Any], Any], titles: Sequence[str], *, overlap: bool = False
+) -> Any:
     """Return label columns (n_objects,) in one order of the objects, and the index of their names or None.
 
-    Return None if all clusterings are columns. ``titles`` are the names of the clusterings in messages.
+    Return None if all clusterings are columns. ``titles`` are the names of the clusterings in messages. With
+    ``overlap``, clusterings whose clusters overlap are `Members`, and columns may be memberships (n_objects, k).
 
     Raises
     ------
     ValueError, TypeError
-        For an object in two clusters of a clustering, an object without a name, members that are not in sets, and a
-        column without names beside others whose objects are not 0 … n_objects - 1.
+        For an object in two clusters of a clustering without ``overlap``, an object without a name, members that are
+        not in sets, and a column without names beside others whose objects are not 0 … n_objects - 1.
     """
-    ragged = any(map(_is_ragged, clusterings))
-    read = [_read_clustering(clustering, title, ragged) for clustering, title in zip(clusterings, titles, strict=True)]
+    read = read_named(clusterings, titles, overlap=overlap)
     if not any(read):
         return None
     named_clusterings = [
         clustering or _read_column(column) for clustering, column in zip(read, clusterings, strict=True)
     ]
-    places, index, n_objects = _find_places(named_clusterings, titles)
+    places, index, n_objects = _find_places(named_clusterings, titles, overlap)
     columns = [
-        _spread_labels(as_column(clustering.labels), own_places, n_objects)
+        Members(own_places, as_column(clustering.labels))
+        if overlap and clustering.overlap
+        else _spread_labels(as_column(clustering.labels), own_places, n_objects)
         for clustering, own_places in zip(named_clusterings, places, strict=True)
     ]
     return columns, index
@@ -133,11 +163,11 @@ def _read_column(column: Any) -> Named:
     return Named(index.tolist(), column, True)
 
 
-def _find_places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndarray], Any, int]:
+def _find_places(named: Sequence[Named], titles: Sequence[str], overlap: bool) -> tuple[list[np.ndarray], Any, int]:
     """Return the place of each object of each clustering among all objects, the index of all, and their number.
 
-    Objects are in the order of their names if these are 0 … n_objects - 1; else in the order of their first appearance
-    in clusterings with an order, and then sorted.
+    With ``overlap``, an object may be in several sets of a clustering. Objects are in the order of their names if these
+    are 0 … n_objects - 1; else in the order of their first appearance in clusterings with an order, and then sorted.
     """
     first = sorted(range(len(named)), key=lambda m: not named[m].in_order)
     sizes = [len(named[m].names) for m in first]
@@ -149,10 +179,11 @@ def _find_places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np
     for m, title in enumerate(titles):
         if (lacks_name := of_each[m] < 0).any():
             raise ValueError(f"{title}: object {int(lacks_name.argmax())} has no name (missing value); name it.")
-        if (n_clusters := np.bincount(of_each[m], minlength=1)).max() > 1:
+        may_repeat = overlap and not named[m].in_order
+        if not may_repeat and (n_clusters := np.bincount(of_each[m], minlength=1)).max() > 1:
             raise ValueError(
-                f"{title} has object {name_at(index, n_clusters.argmax())!r} in {n_clusters.max()} clusters; an object "
-                "is in one cluster of a clustering, so remove it from the others."
+                f"{title} has object {name_at(index, n_clusters.argmax())!r} in {n_clusters.max()} clusters; remove it "
+                f"from the others, or pass the clusterings to {TAKERS}, which take shares in several."
             )
     if unnamed and not (are_numbers and len(named[unnamed[0]].names) == n_objects):
         other_m = next(m for m in range(len(named)) if m not in unnamed)
@@ -182,11 +213,13 @@ def _sort_places(index: Any, places: np.ndarray) -> Any:
 
 
 def _spread_labels(labels: Any, places: np.ndarray, n_objects: int) -> Any:
-    """Return the labels at their places in a column (n_objects,), and missing labels elsewhere."""
+    """Return the labels at their places in a column (n_objects,), and missing labels elsewhere; so memberships."""
     if hasattr(labels, "iloc"):
         labels = labels.astype(object).where(labels.notna(), None).to_numpy()
     if len(places) == n_objects:
-        column = np.empty(n_objects, dtype=labels.dtype)
+        column = np.empty((n_objects, *labels.shape[1:]), dtype=labels.dtype)
+    elif labels.ndim == 2:
+        column = np.full((n_objects, labels.shape[1]), np.nan)
     elif labels.dtype.kind in "if":
         column = np.full(n_objects, checks.MISSING if labels.dtype.kind == "i" else np.nan, dtype=labels.dtype)
     else:
@@ -223,3 +256,10 @@ def _is_ragged(clustering: Any) -> bool:
     ):
         return False
     return len(set(map(len, clustering))) > 1
+
+
+def _is_of_floats(clustering: Any) -> bool:
+    """Return whether a clustering is a list of lists of floats, such as memberships."""
+    return isinstance(clustering, (list, tuple)) and any(
+        isinstance(row, (list, tuple)) and any(isinstance(value, float) for value in row) for row in clustering[:1]
+    )

@@ -212,7 +212,7 @@ class Ensemble:
         >>> list(ens.index), ens.names, ens.to_array().tolist()
         (['t1', 't2', 't3'], ['ann', 'bob'], [[0, 1], [1, -1], [-1, 0]])
         """
-        table = triples_to_matrix(read_triples(frame, [object, clustering, label]), "frame").with_labels()
+        table = triples_to_matrix(read_triples(frame, [object, clustering, label])).with_labels()
         values = [table.column(m) for m in range(len(table.clusterings))]
         # as with shared names, a clustering may have a single label, because it may know few objects
         ensemble, labelled = cls.from_labels(

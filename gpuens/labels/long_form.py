@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuens.labels.columns import as_column
 from gpuens.labels.frames import as_pandas
+from gpuens.labels.shares import TAKERS, check_weights
 from gpuens.runtime import checks, device
 
 # usual names of the three columns, in small letters
@@ -23,7 +24,7 @@ CROSSED = 5.0
 
 
 class Triples(NamedTuple):
-    """The columns of a table in long form as codes; the label code of a missing label is -1."""
+    """The columns of a table in long form as codes; the label code of a missing label, or of a share of 0, is -1."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -31,6 +32,54 @@ class Triples(NamedTuple):
     objects: Any  # pandas Index
     clusterings: Any  # pandas Index
     label_values: Any  # pandas Index
+    weights: np.ndarray | None = None  # (n_lines,), float64: the unscaled share of each line
+    source: str = "frame"  # the table in error messages
+
+    def take(self, lines: np.ndarray) -> "Triples":
+        """Return some lines of the table; the codes stay the same."""
+        weights = None if self.weights is None else self.weights[lines]
+        return self._replace(
+            rows=self.rows[lines], columns=self.columns[lines], labels=self.labels[lines], weights=weights
+        )
+
+    def distinct(self) -> "Lines":
+        """Return the lines with a label, each once, in the order of objects, clusterings and labels."""
+        labelled = np.flatnonzero(self.labels >= 0)
+        rows, columns, labels = self.rows[labelled], self.columns[labelled], self.labels[labelled]
+        pairs, n_labels = rows.astype(np.int64) * len(self.clusterings) + columns, max(1, len(self.label_values))
+        if len(self.objects) * len(self.clusterings) * n_labels < 2**63:
+            order = np.argsort(pairs * n_labels + labels)
+        else:
+            order = np.lexsort((labels, pairs))
+        pairs, labels = pairs[order], labels[order]
+        same_pair = np.append(False, pairs[1:] == pairs[:-1])[: len(pairs)]
+        first = ~(same_pair & np.append(False, labels[1:] == labels[:-1])[: len(pairs)])
+        rows, columns = np.divmod(pairs[first], max(1, len(self.clusterings)))
+        return Lines(rows, columns, labels[first], same_pair[first])
+
+    def refuse_two_labels(self, lines: "Lines", advice: str, words: tuple[str, str] = ("labels", "clustering")) -> None:
+        """Raise ValueError with ``advice`` for a pair of an object and a clustering with two labels.
+
+        ``words`` are those of the message for labels and for a clustering.
+        """
+        if not lines.same_pair.any():
+            return
+        line = int(lines.same_pair.argmax())
+        row_name, column_name = self.objects[lines.rows[line]], self.clusterings[lines.columns[line]]
+        last, first = (_shown_value(self.label_values[lines.labels[place]]) for place in (line, line - 1))
+        raise ValueError(
+            f"{self.source} has two {words[0]}, {last} and {first}, of object "
+            f"{_shown_value(row_name)} in {words[1]} {_shown_value(column_name)}; {advice}."
+        )
+
+
+class Lines(NamedTuple):
+    """The different lines of a table in long form with a label, in the order of objects, clusterings and labels."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    labels: np.ndarray
+    same_pair: np.ndarray  # mask of the lines with the object and the clustering of the line before
 
 
 class LongTable(NamedTuple):
@@ -54,8 +103,8 @@ class LongTable(NamedTuple):
         return self._replace(codes=self.codes[:, has_labels], clusterings=clusterings)
 
 
-def find_roles(names: list[Any], column_names: list[Any] | None = None) -> list[int]:
-    """Return the positions of the columns with the objects, the clusterings and the labels.
+def find_roles(names: list[Any], column_names: list[Any] | None = None, share: Any = None) -> list[int]:
+    """Return the positions of the columns with the objects, the clusterings and the labels, and of ``share`` if named.
 
     ``column_names`` lists the names of the three columns, None for one that is not chosen. Without them, usual names
     decide, and otherwise three columns are in this order.
@@ -65,6 +114,12 @@ def find_roles(names: list[Any], column_names: list[Any] | None = None) -> list[
     ValueError
         For names that the table lacks, and for other than three columns without usual names.
     """
+    if share is not None:
+        if share not in names:
+            raise ValueError(f"the long table has no column {share!r} of shares; it has {checks.listed(names)}.")
+        places = [m for m, name in enumerate(names) if name != share]
+        roles = find_roles([names[m] for m in places], column_names)
+        return [*(places[m] for m in roles), names.index(share)]
     lower = [str(name).strip().lower() for name in names]
     usual_places = [next((m for m, name in enumerate(lower) if name in words), None) for words in USUAL]
     chosen_places: list[int | None] = (
@@ -85,10 +140,11 @@ def find_roles(names: list[Any], column_names: list[Any] | None = None) -> list[
     return roles
 
 
-def factorize_triples(objects: Any, clusterings: Any, labels: Any, source: str) -> Triples:
+def factorize_triples(objects: Any, clusterings: Any, labels: Any, source: str, shares: Any = None) -> Triples:
     """Return the columns of a table in long form as codes, in the order of first rows.
 
-    Raise ValueError for rows without an object or a clustering.
+    ``shares`` is the column of shares, if the table has one. Raise ValueError for rows without an object or a
+    clustering, and for shares that are no finite numbers from 0 on.
     """
     import pandas as pd
 
@@ -98,11 +154,15 @@ def factorize_triples(objects: Any, clusterings: Any, labels: Any, source: str) 
     for codes, role in ((rows, "object"), (columns, "clustering")):
         if (codes < 0).any():
             raise ValueError(f"{source} has no {role} in row {int(codes.argmin())}; rows are counted from 0.")
-    return Triples(rows, columns, values, *map(pd.Index, (row_names, column_names, label_values)))
+    weights = None if shares is None else check_weights(shares, source)
+    if weights is not None:
+        values = np.where(weights > 0, values, checks.MISSING)
+    objects, clusterings, label_values = map(pd.Index, (row_names, column_names, label_values))
+    return Triples(rows, columns, values, objects, clusterings, label_values, weights, source)
 
 
-def read_triples(frame: Any, column_names: list[Any]) -> Triples:
-    """Return the labels of a DataFrame in long form as codes; ``column_names`` are those of `find_roles`.
+def read_triples(frame: Any, column_names: list[Any], share: Any = None) -> Triples:
+    """Return the labels of a DataFrame in long form as codes; the columns are those of `find_roles`.
 
     Raise TypeError for anything but a DataFrame, and ValueError as `find_roles` and `factorize_triples`.
     """
@@ -110,11 +170,12 @@ def read_triples(frame: Any, column_names: list[Any]) -> Triples:
     if not hasattr(frame, "columns"):
         raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
     columns = list(frame.columns)
-    objects, clusterings, labels = (as_column(frame[columns[m]]) for m in find_roles(columns, column_names))
-    return factorize_triples(objects, clusterings, labels, "frame")
+    roles = [as_column(frame[columns[m]]) for m in find_roles(columns, column_names, share)]
+    objects, clusterings, labels, *shares = roles
+    return factorize_triples(objects, clusterings, labels, "frame", *shares)
 
 
-def triples_to_matrix(triples: Triples, source: str) -> LongTable:
+def triples_to_matrix(triples: Triples) -> LongTable:
     """Return the labels of a table in long form as a matrix.
 
     Objects and clusterings are in the order of their first rows. A missing label is like no row at all.
@@ -124,29 +185,23 @@ def triples_to_matrix(triples: Triples, source: str) -> LongTable:
     ValueError, MemoryError
         For one pair of an object and a clustering with different labels, and for more labels than memory.
     """
-    rows, columns, values, row_names, column_names, label_values = triples
-    n, m = len(row_names), len(column_names)
+    n, m = len(triples.objects), len(triples.clusterings)
     checks.check_memory(
         4 * n * m,
         device.memory_budget(),
         f"labels of {n:,} objects in {m:,} clusterings",
-        "leave out clusterings, or, if they are annotators, fit gpuens.EM(vocabulary='shared') to gpuens.Answers",
+        "leave out clusterings, or, if they are annotators, fit gpuens.EM(vocabulary='shared') to gpuens.Answers "
+        "(--shared-names --method em)",
     )
-    labelled = np.flatnonzero(values >= 0)
-    cells = columns[labelled].astype(np.int64) * n + rows[labelled]
-    matrix = np.full(n * m, checks.MISSING, dtype=np.int32)
-    matrix[cells] = values[labelled]
-    differs = matrix[cells] != values[labelled]
-    if differs.any():
-        row = labelled[int(differs.argmax())]
-        pair = rows[row], columns[row]
-        earlier_label = label_values[matrix[pair[1] * n + pair[0]]]
-        raise ValueError(
-            f"{source} has two labels, {_shown_value(label_values[values[row]])} and {_shown_value(earlier_label)}, of "
-            f"object {_shown_value(row_names[pair[0]])} in clustering {_shown_value(column_names[pair[1]])}; leave one "
-            "of them out."
-        )
-    return LongTable(matrix.reshape(m, n).T, label_values, row_names, list(column_names))
+    lines = triples.distinct()
+    triples.refuse_two_labels(
+        lines,
+        "leave one of them out, or, if both are its clusters, read shares (gpuens.SoftEnsemble.from_long) for "
+        f"{TAKERS} (--method scec)",
+    )
+    matrix = np.full((m, n), checks.MISSING, dtype=np.int32)
+    matrix[lines.columns, lines.rows] = lines.labels
+    return LongTable(matrix.T, triples.label_values, triples.objects, list(triples.clusterings))
 
 
 def looks_long(objects: Any, clusterings: Any, names: list[Any]) -> bool:

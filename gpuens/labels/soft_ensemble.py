@@ -2,22 +2,28 @@
 
 A row of memberships is ≥ 0 and sums to 1. A row of NaN is missing and counts as the uniform row 1 / k_h. The matrices
 are stored side by side in one array (N, Σ k_h). Core groups are not used, because equal rows are rare.
+
+Clusterings with overlapping clusters are soft, too: an object has the share 1 / n in each of its n clusters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype, unlabelled_objects
 from gpuens.labels.columns import as_column
-from gpuens.labels.encoding import encode_columns
+from gpuens.labels.communities import Members, as_sequences, columns_by_name, read_named, refuse_single
+from gpuens.labels.encoding import encode_column, encode_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.frames import as_pandas, is_frame
+from gpuens.labels.long_form import Triples, read_triples, triples_to_matrix
 from gpuens.labels.object_names import in_one_order, index_of_all
 from gpuens.labels.odd_labels import warn_of_odd_labels
+from gpuens.labels.shares import TAKERS, Shares
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.device import Array
 
 SUM_OF_ROWS = 1e-4  # largest difference of a row sum from 1, enough for float32
 LARGEST_ROUNDING = 0.02  # largest difference of a row sum from 1 in a file of rounded memberships
@@ -33,9 +39,10 @@ class SoftEnsemble:
 
     Parameters
     ----------
-    clusterings : list
+    clusterings : list, or dict of name to clustering
         For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h). Series and
-        DataFrames are matched by the names in their indexes, as in an Ensemble.
+        DataFrames are matched by the names in their indexes, as in an Ensemble. Sets of members may overlap, as those
+        of networkx and cdlib do: an object in n of them has the share 1 / n in each.
 
     Attributes
     ----------
@@ -45,22 +52,33 @@ class SoftEnsemble:
     starts : ndarray (n_clusterings,), int64
         The first cluster of each clustering in joined order.
     categories : list of arrays
-        The label value of each cluster, in the order of the given clusterings; 0 … k_h - 1 for soft ones.
+        The label value of each cluster, in the order of the given clusterings; 0 … k_h - 1 for memberships.
+    names : list
+        The names of the clusterings; 0 … M - 1 for those of a list.
+    index : pandas Index (n_objects,) or None
+        The names of the objects, as in an Ensemble.
 
     Raises
     ------
-    ValueError, TypeError
-        For labels that Ensemble refuses, and for memberships that are negative, not finite, or do not sum to 1.
+    ValueError, TypeError, MemoryError
+        For labels that Ensemble refuses, for memberships that are negative, not finite, or do not sum to 1, and for
+        more memberships, N Σ k_h of the soft clusterings, than memory.
 
     Examples
     --------
-    >>> from gpuens.labels.soft_ensemble import SoftEnsemble
-    >>> ens = SoftEnsemble([[[0.9, 0.1], [0.2, 0.8]], ["a", "b"]])
+    >>> import gpuens as ge
+    >>> ens = ge.SoftEnsemble([[[0.9, 0.1], [0.2, 0.8]], ["a", "b"]])
     >>> ens.n_objects, ens.n_clusterings, ens.offsets.tolist(), ens.soft_offsets.tolist()
     (2, 2, [0, 2], [0, 2])
+
+    Communities that overlap in "b":
+
+    >>> ge.SoftEnsemble([[{"a", "b"}, {"b", "c"}]]).memberships_of(0, "cpu").tolist()
+    [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
     """
 
     form = "soft clusterings"
+    takers = TAKERS
     labels: Ensemble | None
     offsets: np.ndarray
     soft_offsets: np.ndarray
@@ -70,52 +88,149 @@ class SoftEnsemble:
     n_objects: int
     index: Any = None
 
-    def __init__(self, clusterings: Sequence[Any]) -> None:
+    def __init__(self, clusterings: Sequence[Any] | Mapping[Any, Any]) -> None:
+        refuse_single(clusterings)
+        if not isinstance(clusterings, (list, tuple, Mapping)):
+            raise TypeError(f"clusterings must be a list or a dict of clusterings, not {checks.shown(clusterings)}.")
+        names, clusterings = _names_and_clusterings(clusterings)
         if any(map(devices.chunked, clusterings)):
             raise TypeError(
                 "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "
                 "each."
             )
-        titles = [f"labels[{m}]" for m in range(len(clusterings))]
+        titles = [f"labels[{name!r}]" for name in names]
         kind = devices.home_of_all(clusterings, titles)
-        self.index = index_of_all(clusterings)
-        clusterings = in_one_order(clusterings, titles)
-        soft: list[Any] = [
-            _memberships(clustering, name) if is_soft(clustering) else None
-            for name, clustering in enumerate(clusterings)
+        by_name = columns_by_name(clusterings, _as_labels, titles, overlap=True)
+        if by_name is None:
+            self.index = index_of_all(clusterings)
+            of_each = zip(in_one_order(clusterings, titles), names, strict=True)
+            parts = [_as_labels(clustering, name) for clustering, name in of_each]
+        else:
+            parts, self.index = by_name
+        shapes = [(1 + int(part.rows.max()),) if isinstance(part, Members) else part.shape for part in parts]
+        if by_name is not None:  # objects beyond the members of a clustering
+            n_objects = max(shape[0] for shape in shapes)
+            shapes = [(n_objects, *shape[1:]) for shape in shapes]
+        _check_shapes(shapes)
+        parts = [
+            Shares.of_entries(part.rows, *encode_column(part.labels, name)) if isinstance(part, Members) else part
+            for part, name in zip(parts, names, strict=True)
         ]
-        columns = [
-            as_column(clustering) for clustering, matrix in zip(clusterings, soft, strict=True) if matrix is None
-        ]
-        shapes = iter([column.shape for column in columns])
-        _check_shapes([next(shapes) if matrix is None else matrix.shape for matrix in soft])
-        names = list(range(len(soft)))
-        xp, n_objects = devices.namespace(kind), len(columns[0] if columns else soft[0])
+        self._store(parts, names, kind, shapes[0][0])
+
+    def _store(self, parts: list[Any], names: list[Any], kind: str, n_objects: int) -> None:
+        """Check and store clusterings: columns of labels, memberships (n_objects, k) and `Shares`."""
+        soft = {m: part for m, part in enumerate(parts) if isinstance(part, Shares) or part.ndim == 2}
+        n_clusters = [part.n_clusters if isinstance(part, Shares) else part.shape[1] for part in soft.values()]
+        checks.check_memory(
+            8 * n_objects * sum(n_clusters),
+            devices.memory_budget(kind),
+            f"the shares of {n_objects:,} objects in {sum(n_clusters):,} clusters of soft clusterings",
+            "leave out clusterings with many clusters, or name one cluster for each object",
+        )
+        xp, ends = devices.namespace(kind), np.cumsum(n_clusters)
+        matrix = xp.empty((n_objects, sum(n_clusters)))
         missing = xp.ones(n_objects, dtype=bool)
-        matrices, soft_names = [], []
-        for name, matrix in enumerate(soft):
-            if matrix is not None:
-                is_missing = _missing_rows(matrix, name)
-                missing &= is_missing
-                matrices.append(xp.where(is_missing[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
-                soft_names.append(name)
-        label_names = [name for name in names if name not in soft_names]
-        categories: dict[int, np.ndarray] = {
-            name: np.arange(matrix.shape[1]) for name, matrix in zip(soft_names, matrices, strict=True)
-        }
+        categories: list[np.ndarray] = [np.arange(0)] * len(parts)
+        for (m, part), size, end in zip(soft.items(), n_clusters, ends.tolist(), strict=True):
+            categories[m] = part.categories if isinstance(part, Shares) else np.arange(size)
+            missing &= _write_memberships(part, matrix[:, end - size : end], names[m])
+        label_places = [m for m in range(len(parts)) if m not in soft]
         self.labels = None
-        if columns:
-            codes, label_values = encode_columns(columns, label_names)
-            warn_of_odd_labels(label_values, label_names)
+        if label_places:
+            label_names = [names[m] for m in label_places]
+            codes, label_values = encode_columns([parts[m] for m in label_places], label_names)
             missing &= unlabelled_objects(codes)
             self.labels = Ensemble.of_codes(codes, label_values, label_names, kind)
-            categories |= dict(zip(label_names, label_values, strict=True))
-        self.categories = [categories[name] for name in names]
-        checks.check_clusterings([len(is_missing) for is_missing in self.categories], names, n_objects)
+            for m, values in zip(label_places, label_values, strict=True):
+                categories[m] = values
+        of_labels = [m for m, part in enumerate(parts) if m not in soft or isinstance(part, Shares)]
+        warn_of_odd_labels([categories[m] for m in of_labels], [names[m] for m in of_labels])
+        checks.check_clusterings(list(map(len, categories)), names, n_objects)
         checks.refuse_unlabelled(devices.to_host(missing))
-        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # the layout of the kernels
-        self._hold(together, [matrix.shape[1] for matrix in matrices], label_names + soft_names)
-        self.names, self.device_kind, self.n_objects = names, kind, n_objects
+        self.categories, self.names, self.device_kind, self.n_objects = categories, names, kind, n_objects
+        self._hold(matrix if soft else None, n_clusters, [*label_places, *soft])
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        *,
+        object: Any = None,
+        clustering: Any = None,
+        label: Any = None,
+        share: Any = None,
+        drop_unlabelled: bool = False,
+    ) -> "SoftEnsemble":
+        """Return the clusterings of a table with a row for each cluster of an object: object, clustering, label.
+
+        An object with several labels in a clustering has a share in each. A clustering without such objects is a column
+        of labels, which needs less memory and time.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A missing label is like no row.
+        object, clustering, label : name of a column, optional
+            By default, as in `gpuens.Ensemble.from_long`.
+        share : name of a column, optional
+            The column of shares, finite numbers from 0 on, which are divided by their sum for each object and
+            clustering; those of equal rows are added. Without it, an object in n clusters has the share 1 / n in each,
+            and a row that is there twice counts once.
+        drop_unlabelled : bool
+            Leave out objects without any label instead of refusing them.
+
+        Returns
+        -------
+        SoftEnsemble (n_objects, n_clusterings)
+            For `gpuens.SCEC`, `gpuens.align` and `gpuens.modes`. ``index`` holds the objects and ``names`` the
+            clusterings with any label, both in the order of their first rows. An object without a label in a clustering
+            that has shares counts there as divided among all clusters.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As `gpuens.Ensemble.from_long`, and for shares that are negative, infinite or missing.
+
+        Examples
+        --------
+        >>> import gpuens as ge, pandas as pd
+        >>> lines = [("ann", 1, "chess", 3), ("ann", 1, "choir", 1), ("bob", 1, "choir", 1)]
+        >>> lines += [("ann", 2, "x", 1), ("bob", 2, "y", 1)]
+        >>> ens = ge.SoftEnsemble.from_long(pd.DataFrame(lines, columns=["who", "run", "club", "hours"]), share="hours")
+        >>> list(ens.index), ens.categories[0].tolist(), ens.memberships_of(0, "cpu").tolist()
+        (['ann', 'bob'], ['chess', 'choir'], [[0.75, 0.25], [0.0, 1.0]])
+        """
+        triples = read_triples(frame, [object, clustering, label], share)
+        return cls.of_triples(triples, drop_unlabelled=drop_unlabelled)[0]
+
+    @classmethod
+    def of_triples(cls, triples: Triples, *, drop_unlabelled: bool = False) -> tuple["SoftEnsemble", np.ndarray]:
+        """Return the clusterings of a table that is read, and the mask (n_objects,) of its objects with a label."""
+        has_label = np.flatnonzero(triples.labels >= 0)
+        labelled = np.bincount(triples.rows[has_label], minlength=len(triples.objects)) > 0
+        if not drop_unlabelled:
+            checks.refuse_unlabelled(~labelled)
+        triples = triples.take(has_label)
+        number = np.cumsum(labelled) - 1
+        triples = triples._replace(rows=number[triples.rows], objects=triples.objects[labelled])
+        lines = triples.distinct()
+        overlap = np.zeros(len(triples.clusterings), dtype=bool)
+        overlap[lines.columns[lines.same_pair]] = True
+        table = triples_to_matrix(triples.take(np.flatnonzero(~overlap[triples.columns])))
+        shared = triples.take(np.flatnonzero(overlap[triples.columns]))
+        shared = shared.take(np.argsort(shared.columns, kind="stable"))
+        starts = np.searchsorted(shared.columns, np.arange(len(overlap) + 1))
+        n_labels = np.bincount(triples.columns, minlength=len(overlap))
+        places = np.flatnonzero(n_labels).tolist()
+        parts = [
+            _shares_of_lines(shared.take(np.arange(*starts[m : m + 2]))) if overlap[m] else table.column(m)
+            for m in places
+        ]
+        ensemble = object.__new__(cls)
+        ensemble._store(parts, [table.clusterings[m] for m in places], "cpu", len(triples.objects))
+        ensemble.index = triples.objects
+        return ensemble, labelled
 
     @classmethod
     def of(cls, ensemble: "Ensemble | SoftEnsemble") -> "SoftEnsemble":
@@ -160,19 +275,19 @@ class SoftEnsemble:
     def __len__(self) -> int:
         return self.n_objects
 
-    def codes_on(self, where: str) -> Any:
+    def codes_on(self, where: str) -> Array:
         """Return the codes (N, label columns) on a device."""
         if self.labels is None:
             return devices.namespace(where).empty((self.n_objects, 0), dtype=np.uint8)
         return self.labels.codes_on(where)
 
-    def soft_on(self, where: str) -> Any:
+    def soft_on(self, where: str) -> Array:
         """Return the memberships (N, Σ k_h) of all soft clusterings on a device; the first call moves them there."""
         if self._soft is not None:
             self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
         return self._soft
 
-    def memberships_of(self, m: int, where: str) -> Any:
+    def memberships_of(self, m: int, where: str) -> Array:
         """Return the memberships (N, k_m) of the given clustering m on a device; labels are rows of 0 and 1.
 
         A missing label is a row of zeros.
@@ -185,7 +300,7 @@ class SoftEnsemble:
         first, last = self.soft_offsets[place - n_columns : place - n_columns + 2].tolist()
         return self.soft_on(where)[:, first:last]
 
-    def hardened_on(self, where: str) -> Any:
+    def hardened_on(self, where: str) -> Array:
         """Return codes (N, n_clusterings) in joined order, columns contiguous; soft clusterings are cut by argmax.
 
         A row of equal memberships becomes a missing label.
@@ -233,7 +348,54 @@ def is_soft(clustering: Any) -> bool:
     return is_frame(clustering) or len(getattr(clustering, "shape", ())) == 2
 
 
-def _memberships(clustering: Any, name: int) -> Any:
+def with_shares(labels: Any) -> Any:
+    """Return clusterings as a SoftEnsemble if some are memberships or overlap, other labels unchanged.
+
+    Iterators in a list or dict are used up, so that other labels come back with lists in their place.
+    """
+    checks.refuse_sparse(labels)  # one kind of sparse matrices is a Mapping
+    if not isinstance(labels, (list, tuple, Mapping)):
+        return labels
+    names, clusterings = _names_and_clusterings(labels)
+    read = read_named(clusterings, [f"labels[{name!r}]" for name in names], overlap=True)
+    labels = dict(zip(names, clusterings, strict=True)) if isinstance(labels, Mapping) else clusterings
+    of_each = zip(read, clusterings, strict=True)
+    soft = any(is_soft(clustering) if named is None else named.overlap for named, clustering in of_each)
+    return SoftEnsemble(labels) if soft else labels
+
+
+def _names_and_clusterings(labels: Sequence[Any] | Mapping[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """Return the names of clusterings in a list or a dict, and the clusterings, with lists in place of iterators."""
+    if isinstance(labels, Mapping):
+        return list(labels), as_sequences(list(labels.values()))
+    return list(range(len(labels))), as_sequences(labels)
+
+
+def _shares_of_lines(triples: Triples) -> Shares:
+    """Return the shares in the clusters of one clustering."""
+    import pandas as pd
+
+    labels = pd.Categorical.from_codes(triples.labels, triples.label_values)
+    title = triples.clusterings[triples.columns[0]]
+    return Shares.of_entries(triples.rows, *encode_column(labels, title), triples.weights)
+
+
+def _as_labels(clustering: Any, name: object = None) -> Any:
+    """Return a clustering as a column of labels or as memberships."""
+    return _memberships(clustering, name) if is_soft(clustering) else as_column(clustering)
+
+
+def _write_memberships(part: Any, matrix: Any, name: object) -> Any:
+    """Write a soft clustering into a matrix (n_objects, k); return the mask of its missing objects."""
+    if isinstance(part, Shares):
+        return part.write(matrix)
+    xp = devices.namespace(devices.kind_of(part))
+    missing = _missing_rows(part, name)
+    matrix[:] = xp.where(missing[:, None], 1.0 / part.shape[1], xp.maximum(part, 0.0))
+    return missing
+
+
+def _memberships(clustering: Any, name: object) -> Any:
     """Return memberships as a float64 matrix; values that are not numbers keep their dtype."""
     clustering = as_pandas(clustering)
     if hasattr(clustering, "iloc"):
@@ -263,7 +425,7 @@ def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
                 f"labels: every base clustering must be of the same objects, but clustering 0 has {shapes[0][0]} rows "
                 f"and clustering {position} has {shape[0]}."
             )
-    checks.check_label_shape((shapes[0][0], len(shapes)))
+    checks.check_label_shape((shapes[0][0] if shapes else 0, len(shapes)))
 
 
 def _missing_rows(matrix: Any, name: object) -> Any:

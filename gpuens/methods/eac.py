@@ -6,9 +6,8 @@ from gpuens.methods.base import Linkage
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
-from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
-
-MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # similarity for each value of ``missing``
+from gpuens.similarity import Measure
+from gpuens.similarity.coassociation import MEASURES
 
 
 class EAC(Linkage):

@@ -128,14 +128,8 @@ def kmeans(
     depends only on distances between points. So, apart from rounding, it does not change if the signs of eigenvectors
     change or if eigenvectors are rotated within an eigenspace.
     """
-    seed, n_drawn = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
-    if len(points) <= n_drawn:
-        labels, _ = weighted.restarts(points, counts, k, n_init, seed, device=device)
-    else:
-        sample = np.sort(rng.choice(len(points), n_drawn, replace=False))
-        drawn_points = points[devices.namespace(device).asarray(sample)]
-        _, centers = weighted.restarts(drawn_points, counts[sample], k, n_init, seed, device=device)
-        labels = weighted.lloyd(points, counts, centers, device=device)
+    seed = int(rng.integers(2**31))
+    labels = weighted.labels_of_restarts(points, counts, k, n_init, seed, rng, device=device)
     partition = Partition.of_labels(by_first_row(labels, None if device == "cpu" else k), **results)
     checks.warn_of_fewer(partition.n_clusters, k)
     return partition

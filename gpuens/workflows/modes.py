@@ -26,7 +26,7 @@ from gpuens.contingency.tables import table
 from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equal_clusterings
-from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
+from gpuens.labels.soft_ensemble import SoftEnsemble, with_shares
 from gpuens.methods import make_estimator
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -204,7 +204,8 @@ def modes(
     >>> found.ari.tolist()
     [[1.0, -0.3333333333333333], [-0.3333333333333333, 1.0]]
     """
-    soft = SoftEnsemble(labels) if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)) else None
+    labels = with_shares(labels)
+    soft = labels if isinstance(labels, SoftEnsemble) else None
     ensemble = Ensemble(labels, wide=wide) if soft is None else _largest_shares(soft)
     rng = checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)

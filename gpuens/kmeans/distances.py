@@ -1,0 +1,62 @@
+"""Distances of all pairs of points, which are computed a strip of rows at a time and never stored."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import device as devices
+from gpuens.runtime import progress
+from gpuens.runtime.products import product
+
+STRIP_COPIES = 3  # arrays as large as a strip that are in memory at the same time
+
+
+def distances_and_silhouettes(
+    points: Any, labels: Any, k: int, n_nearest: int, *, device: str = "cpu"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return two arrays (n,), float64, host: mean distances to the nearest points, and silhouettes in k clusters.
+
+    The mean is over the ``n_nearest`` nearest other points. The silhouette of a point is (b - a) / max(a, b), where a
+    is its mean distance to the other points of its cluster, and b the smallest mean distance to another cluster; it is
+    0 in a cluster of one point, and in a single cluster. Distances are Euclidean. ``points`` (n, d), float64, and
+    ``labels`` (n,), int64, are on the device.
+    """
+    xp, n = devices.namespace(device), len(points)
+    squares, members = (points * points).sum(axis=1), (labels[:, None] == xp.arange(k)).astype(np.float64)
+    means, sums = xp.empty(n), xp.empty((n, k))
+    step = max(1, devices.scratch(device) // (8 * STRIP_COPIES * n))
+    for start in progress.bar(range(0, n, step), "distances"):
+        rows = slice(start, min(n, start + step))
+        strip = product(points[rows], points.T)
+
+        def finish(first: int, last: int, start: int = start, strip: Any = strip) -> None:
+            """Turn products in some rows of the strip into distances, and set the means of the nearest ones."""
+            part, places = strip[first:last], xp.arange(start + first, start + last)
+            part *= -2.0
+            part += squares
+            part += squares[places, None]
+            part[places - (start + first), places] = 0.0
+            xp.sqrt(xp.maximum(part, 0.0, out=part), out=part)
+            means[places] = xp.partition(part, n_nearest, axis=1)[:, : n_nearest + 1].sum(axis=1) / n_nearest
+
+        if device == "cuda":
+            finish(0, len(strip))
+        else:
+            devices.over_ranges(finish, len(strip))
+        sums[rows] = product(strip, members)
+    return devices.to_host(means), _silhouettes(devices.to_host(sums), devices.to_host(labels), k)
+
+
+def _silhouettes(sums: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return the silhouettes (n,) from the sums (n, k) of distances to the points of each cluster."""
+    sizes, points = np.bincount(labels, minlength=k), np.arange(len(labels))
+    if (sizes > 0).sum() < 2:
+        return np.zeros(len(labels))
+    within = sums[points, labels] / np.maximum(sizes[labels] - 1, 1)
+    sums /= np.maximum(sizes, 1)
+    sums[:, sizes == 0], sums[points, labels] = np.inf, np.inf
+    between = sums.min(axis=1)
+    largest = np.maximum(within, between)
+    silhouettes = np.where(largest > 0, (between - within) / np.where(largest > 0, largest, 1.0), 0.0)
+    silhouettes[sizes[labels] == 1] = 0.0
+    return silhouettes
