@@ -7,6 +7,7 @@ distinct label rows with each other.
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.annotators import Annotators, annotators
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
+from gpuens.evidence.certificate import Certificate, certificate
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
@@ -21,6 +22,7 @@ __all__ = [
     "Agreement",
     "Annotators",
     "BeyondChance",
+    "Certificate",
     "Clusters",
     "ConsensusMatrix",
     "Consistency",
@@ -34,6 +36,7 @@ __all__ = [
     "agreement",
     "annotators",
     "beyond_chance",
+    "certificate",
     "clusters",
     "consistency",
     "joins",

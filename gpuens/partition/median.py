@@ -134,6 +134,11 @@ class MedianSearch(Partitioner):
         return Nearest(cost, const, np.arange(k))
 
 
+def smallest_loss(rows: Rows, loss: str, a: float) -> float:
+    """Return the smallest mean loss of all partitions of at most `FEW` rows, with any number of clusters."""
+    return _Search(MedianSearch(loss, a), rows, 1, len(rows)).best_of_all().loss
+
+
 class _Optimum(NamedTuple):
     labels: np.ndarray  # (G,)
     loss: float
