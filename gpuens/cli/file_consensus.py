@@ -175,6 +175,7 @@ class Output:
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+    model: bool = False  # whether a model will be written later; a model needs label rows
 
     @property
     def needs_evidence(self) -> bool:
@@ -303,9 +304,11 @@ class FileConsensus:
         return source.long and takes_answers and not needs_rows
 
     def _refuse_shares(self, ensemble: Any) -> None:
-        """Raise an error, before the fit, if evidence is needed, which shares do not give."""
-        if self.output.needs_evidence and isinstance(ensemble, SoftEnsemble):
-            option = "--evidence" if self.output.evidence else "--min-confidence"
+        """Raise an error, before the fit, if a part of the output needs label rows, which shares are not."""
+        output = self.output
+        needed = {"--evidence": output.evidence, "--min-confidence": output.min_confidence is not None}
+        option = next((option for option, asked in (needed | {"--model": output.model}).items() if asked), None)
+        if option is not None and isinstance(ensemble, SoftEnsemble):
             raise ValueError(
                 f"{option} needs one label of each object in a clustering, but path {self.source.labels!r} has shares; "
                 "leave it out (--membership gives the shares of each object in the consensus)."

@@ -272,7 +272,8 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
         if estimator.parts().gives_names:
             raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
         check_model(args.model, path, *inputs)
-    return Output(path, args.evidence, args.membership, args.min_confidence, key_added, args.report is not None)
+    later = {"report": args.report is not None, "model": args.model is not None}
+    return Output(path, args.evidence, args.membership, args.min_confidence, key_added, **later)
 
 
 def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: Clock, device: str) -> RunResult:
