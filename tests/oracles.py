@@ -1280,3 +1280,38 @@ def landmark_cut(ids, distances, sigma, n_landmarks, k):
     points = b @ np.diag(b.sum(axis=0) ** -0.5) @ vectors[:, ::-1][:, :k]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     return points @ points.T, values[::-1][:k]
+
+
+def alone(column):
+    """Return labels in which each object without a label has a label of its own."""
+    return np.where(column < 0, column.max() + 1 + np.arange(len(column)), column)
+
+
+def partitions(n, first=()):
+    """Yield all partitions of n objects."""
+    if len(first) == n:
+        yield np.array(first)
+        return
+    for label in range(max(first, default=-1) + 2):
+        yield from partitions(n, (*first, label))
+
+
+def median_losses(labels, every, loss, a):
+    """Return the mean loss (P,) of partitions (P, N), from the numbers of objects that each object is together with."""
+    total = np.zeros(len(every))
+    n, together = every.shape[1], every[:, :, None] == every[:, None, :]  # (P, N, N)
+    sizes = together.sum(axis=2)
+    for column in labels.T:
+        own = alone(column)
+        same = own[:, None] == own[None]
+        both, of_own = (together & same).sum(axis=2), same.sum(axis=1)
+        if loss == "binder":
+            total += (a * (of_own - both) + (2 - a) * (sizes - both)).sum(axis=1) / n**2
+        elif loss == "vi":
+            total += (a * np.log2(of_own / both) + (2 - a) * np.log2(sizes / both)).sum(axis=1) / n
+        else:
+            agreed, truth, estimate = (both - 1).sum(axis=1), (of_own - 1).sum(), (sizes - 1).sum(axis=1)
+            chance = truth * estimate / (n * (n - 1))
+            beyond = (truth + estimate) / 2 - chance
+            total += 1 - np.where(beyond > 1e-9, (agreed - chance) / np.where(beyond > 1e-9, beyond, 1), 1.0)
+    return total / labels.shape[1]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Self, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -78,6 +78,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
     cost = ""
     # part of a fit that runs on a GPU: "all steps", "all but the last step" or "the reduction"
     on_gpu = "all steps"
+    further_forms: ClassVar[tuple[type, ...]] = ()  # classes that `fit` takes beside an Ensemble
 
     # --- what a subclass may replace ----------------------------------------------------------------------------------
 

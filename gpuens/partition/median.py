@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.contingency.losses import LOSSES, check_loss
 from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
@@ -37,7 +38,6 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows whose partitions are all tried; 8 rows have 4,140
 ROWS_OF_STARTS = 4_000  # largest number of rows for starts on all rows; otherwise starts draw so many objects
 SETTLED = 200  # above ROWS_OF_STARTS, sweeps end when at most one in so many rows moves
@@ -68,12 +68,7 @@ class MedianSearch(Partitioner):
         return True
 
     def __post_init__(self) -> None:
-        checks.check_choice(self.loss, "loss", LOSSES)
-        if checks.check_between(self.a, "a", 0.0, 2.0) != 1.0 and self.loss == "omari":
-            raise ValueError(
-                f"a={self.a} weighs the two kinds of error of loss 'binder' or 'vi', but 'omari' has no such weight; "
-                "leave it out."
-            )
+        check_loss(self.loss, self.a)
         if self.max_clusters is not None:
             checks.check_integer(self.max_clusters, "max_clusters", minimum=1)
         if self.link_penalty is not None:
@@ -151,6 +146,11 @@ class MedianSearch(Partitioner):
             of_together, of_spread = _slopes(shared, objects, rows)
             cost, const = -shared * np.repeat(of_together, np.diff(rows.offsets))[:, None], -objects * of_spread.sum()
         return Nearest(cost, const, np.arange(k))
+
+
+def smallest_loss(rows: Rows, loss: str, a: float) -> float:
+    """Return the smallest mean loss of all partitions of at most `FEW` rows, with any number of clusters."""
+    return _Search(MedianSearch(loss, a), rows, 1, len(rows)).best_of_all().loss
 
 
 class _Optimum(NamedTuple):

@@ -28,6 +28,7 @@ constexpr f64 LEAST_GAIN = 1e-12;  // a share of the largest terms; smaller gain
 constexpr i64 BETWEEN_LOOKS = 1 << 17;  // entries of tables
 constexpr f64 ENTRY_NS = 0.5;
 constexpr i64 SWEEPS_OF_PIECES = 3;  // sweeps over the rows of a dissolved cluster
+constexpr i64 SPARE_COLUMNS = 6;  // empty columns for new clusters in narrowed tables
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
 struct Pairs {
@@ -161,7 +162,7 @@ public:
         allocate(rows);
         fill(rows);
         for (i64 n = 1; n <= bounds.max_iter; ++n) {
-            if (sweep(rows) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(rows))) continue;
+            if (sweep(rows, true) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(rows))) continue;
             return n;
         }
         return -bounds.max_iter;
@@ -378,19 +379,44 @@ private:
         n_used += (objects[s] > 0) - (before > 0);
     }
 
-    // Lay the tables out anew, with more columns.
     void widen(i64 wider) {
-        auto laid_out = [&](const std::vector<f64>& table) {
-            std::vector<f64> wider_table(of.offsets[of.n_clusterings] * wider);
-            if (width > 0)
-                for (i64 c = 0; c < of.offsets[of.n_clusterings]; ++c)
-                    std::copy_n(table.data() + c * width, width, wider_table.data() + c * wider);
-            return wider_table;
+        std::vector<i64> all(width);
+        std::iota(all.begin(), all.end(), 0);
+        lay_out(all, wider);
+    }
+
+    // Drop empty columns if most are empty, as after an allocation to many small clusters; the others stay in order,
+    // because the first of equally good columns is taken. Return the new place of a column.
+    i64 narrow(i64 column = 0) {
+        i64 narrower = std::min(bounds.most, n_used + n_used / 4 + SPARE_COLUMNS), n_empty = narrower - n_used;
+        if (2 * narrower > width) return column;
+        std::vector<i64> columns, places(width + 1);
+        for (i64 s = 0; s < width; ++s) {
+            places[s] = (i64)columns.size();
+            if (objects[s] > 0 || n_empty-- > 0) columns.push_back(s);
+        }
+        places[width] = (i64)columns.size();
+        for (i64 g = 0; g < n_rows; ++g) labels[g] = places[labels[g]];
+        i64 place = places[column];
+        lay_out(columns, narrower);
+        return place;
+    }
+
+    // Lay the tables out anew: first these columns, then empty ones.
+    void lay_out(const std::vector<i64>& columns, i64 new_width) {
+        auto laid_out = [&](const std::vector<f64>& table, i64 n_lines) {
+            std::vector<f64> new_table(n_lines * new_width);
+            for (i64 c = 0; c < n_lines; ++c)
+                for (std::size_t s = 0; s < columns.size(); ++s)
+                    new_table[c * new_width + s] = table[c * width + columns[s]];
+            return new_table;
         };
-        overlap = laid_out(overlap);
-        if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth);
-        width = wider;
-        for (auto* of_columns : {&objects, &cost, &spreads, &nothing}) of_columns->resize(width);
+        i64 n_clusters = of.offsets[of.n_clusterings];
+        overlap = laid_out(overlap, n_clusters);
+        if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth, n_clusters);
+        objects = laid_out(objects, 1);
+        width = new_width;
+        for (auto* of_columns : {&cost, &spreads, &nothing}) of_columns->resize(width);
     }
 
     void allocate(const std::vector<i64>& rows) {
@@ -418,10 +444,11 @@ private:
         }
     }
 
-    // Try to move each row; return how many have moved.
-    i64 sweep(const std::vector<i64>& rows) {
+    // Try to move each row; return how many have moved. `narrows`: empty columns may be dropped.
+    i64 sweep(const std::vector<i64>& rows, bool narrows) {
         i64 moved = 0;
         for (i64 g : rows) {
+            if (narrows) narrow();
             i64 best = best_for(g);
             if (best == labels[g]) continue;
             put(g, best);
@@ -515,7 +542,7 @@ private:
     // Dissolve each cluster and allocate its rows anew, to any clusters; keep the result if it lowers the loss.
     bool rebuild(const std::vector<i64>& order) {
         bool better = false;
-        for (i64 r = 0; r < width; ++r) {
+        for (i64 r = 0; r < width; r = narrow(r + 1)) {
             if (objects[r] == 0) continue;
             std::vector<i64> rows;
             for (i64 g : order)
@@ -524,7 +551,7 @@ private:
             for (i64 g : rows) put(g, -1);
             allocate(rows);
             fill(rows);
-            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows) > 0; ++n) {}
+            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows, false) > 0; ++n) {}
             if (n_used >= bounds.least && loss() < before - LEAST_GAIN * (1 + before)) {
                 better = true;
                 continue;
