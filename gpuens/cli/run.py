@@ -208,7 +208,7 @@ def _source(args: argparse.Namespace) -> LabelSource:
     args.labels, *more_labels = args.labels
     neighbors = neighbors_of(args, more_labels)
     _apply_shared_names(args)
-    for option in ("scheduler", "shared_names", "weight_column"):
+    for option in ("scheduler", "shared_names", "weight_column", "share_column"):
         if more_labels and getattr(args, option):
             raise ValueError(
                 f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."
