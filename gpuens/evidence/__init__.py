@@ -11,6 +11,7 @@ from gpuens.evidence.certificate import Certificate, certificate
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
+from gpuens.evidence.credible_ball import BallBounds, CredibleBall, NumberPosterior, credible_ball
 from gpuens.evidence.joins import Joins, joins
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
@@ -21,14 +22,17 @@ from gpuens.evidence.whole import Evidence
 __all__ = [
     "Agreement",
     "Annotators",
+    "BallBounds",
     "BeyondChance",
     "Certificate",
     "Clusters",
     "ConsensusMatrix",
     "Consistency",
+    "CredibleBall",
     "Evidence",
     "Joins",
     "NewObjects",
+    "NumberPosterior",
     "Objects",
     "Pairs",
     "Spectrum",
@@ -39,6 +43,7 @@ __all__ = [
     "certificate",
     "clusters",
     "consistency",
+    "credible_ball",
     "joins",
     "objects",
     "pairs",
