@@ -15,6 +15,7 @@ from gpuens.io.name_trees import read_name_tree
 from gpuens.io.paths import IN_CHUNKS
 from gpuens.io.shapes import label_shape
 from gpuens.labels.answers import Answers
+from gpuens.labels.edges import match_objects
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.name_tree import QUORUM, NamesInTree
 from gpuens.labels.odd_columns import warn_of_equal_clusterings
@@ -111,6 +112,7 @@ class LabelSource:
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
     neighbors: GraphSettings | None = None  # the graph of the objects, which names no file in chunks
     chunks: ChunkSettings | None = None
+    links: dict[str, str] = field(default_factory=dict)  # paths of "must_link" and "cannot_link"
 
     def __str__(self) -> str:
         return f"{self.labels} and {len(self.more_labels)} more" if self.more_labels else self.labels
@@ -118,8 +120,9 @@ class LabelSource:
     @property
     def beside(self) -> list[str]:
         """The files and data sets beside the label files."""
-        features = [self.features] if self.features else []
-        return features + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
+        paths = [self.features] if self.features else []
+        paths += self.links.values()
+        return paths + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
 
     @property
     def long(self) -> bool:
@@ -149,6 +152,14 @@ class LabelSource:
 
             return read_soft_file(self.labels, **options)
         return io.read_label_file(self.labels, **options)
+
+    def read_links(self, ids: Any, n_objects: int) -> dict[str, Any]:
+        """Read the links as arrays (n_pairs, 2) of positions of the objects with names ``ids``."""
+        links = {}
+        for name, path in self.links.items():
+            edges = match_objects(io.read_edges(path), n_objects, ids)
+            links[name] = np.column_stack([edges.first, edges.second])
+        return links
 
     def read_weights(self) -> Any:
         """Read the weights of all objects of the file, as an array of numbers."""
@@ -290,6 +301,7 @@ class FileConsensus:
         if key is not None:
             annotated.check_key(key, file.ensemble.names, index)
         ids = file.ids if file.ids is None or file.labelled is None else file.ids[file.labelled]
+        beside |= source.read_links(ids, file.ensemble.n_objects)
         result = RunResult(file.ensemble, [], ids=ids, weights=weights, file=file, graph=beside.get("graph"))
         return result, beside
 
@@ -306,8 +318,12 @@ class FileConsensus:
     def _refuse_shares(self, ensemble: Any) -> None:
         """Raise an error, before the fit, if a part of the output needs label rows, which shares are not."""
         output = self.output
-        needed = {"--evidence": output.evidence, "--min-confidence": output.min_confidence is not None}
-        option = next((option for option, asked in (needed | {"--model": output.model}).items() if asked), None)
+        parts = {
+            "--evidence": output.evidence,
+            "--min-confidence": output.min_confidence is not None,
+            "--model": output.model,
+        }
+        option = next((option for option, needed in parts.items() if needed), None)
         if option is not None and isinstance(ensemble, SoftEnsemble):
             raise ValueError(
                 f"{option} needs one label of each object in a clustering, but path {self.source.labels!r} has shares; "

@@ -53,12 +53,13 @@ from gpuens.methods import REGISTRY, make_with_neighbors
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted
-from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.defaults import METHOD, METHOD_WITH_LINKS
 from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
 from gpuens.workflows.results import potts_of, tree_sizes
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
+LINKS = ("must_link", "cannot_link")  # options that name files of links
 OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
 ADVICE_OF_PYTHON = re.compile(r"reduction=(CATree\(…\) or )?Sample\(…\)")  # advice that errors give in Python
 MOST_NAMES = 6  # maximum number of names in the printed table of agreement
@@ -101,6 +102,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="column of LABELS with positive weights of the objects, such as lengths; it is not a clustering",
     )
+    _add_links(parser)
     _add_outputs(parser)
     add_names(parser)
     parser.add_argument(
@@ -137,6 +139,17 @@ def _add_shared_names(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help=f"least support of a name in the --tree, from 0.5 to 1; it must be more than half, too ({QUORUM:g})",
     )
+
+
+def _add_links(parser: argparse.ArgumentParser) -> None:
+    """Add the options of files with links of objects."""
+    for link, relation in (("must", "must"), ("cannot", "must not")):
+        parser.add_argument(
+            f"--{link}-link",
+            metavar="FILE",
+            help=f"text with the names of two objects in each line, which {relation} be in one cluster; for eac, lwea "
+            "(the default with links), weac and median",
+        )
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -208,19 +221,22 @@ def _source(args: argparse.Namespace) -> LabelSource:
     args.labels, *more_labels = args.labels
     neighbors = neighbors_of(args, more_labels)
     _apply_shared_names(args)
-    for option in ("scheduler", "shared_names", "weight_column"):
+    links = {name: getattr(args, name) for name in LINKS if getattr(args, name) is not None}
+    for option in ("scheduler", "shared_names", "weight_column", "share_column"):
         if more_labels and getattr(args, option):
             raise ValueError(
                 f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."
             )
-    in_one_piece = (*BESIDE, "min_confidence", "shared_names", "weight_column")
+    in_one_piece = (*BESIDE, *LINKS, "min_confidence", "shared_names", "weight_column")
     chunks = chunks_of(args, args.labels, *in_one_piece) if not more_labels and neighbors is None else None
     check_inputs(args.labels, *more_labels, kinds=None if chunks is None else io.IN_CHUNKS)
     reading = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     reading |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     source = LabelSource(
-        args.labels, more_labels, reading, args.features, args.by_position, args.weight_column, neighbors, chunks
+        args.labels, more_labels, reading, args.features, args.by_position, args.weight_column, neighbors, chunks, links
     )
+    for path in links.values():
+        check_readable(path)
     if neighbors is not None:
         files = neighbors.files(args.labels)
         check_inputs(*(path for name, path in files.items() if name != "graph"))
@@ -438,6 +454,8 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
     features = None if of_page else args.features
     of_input = {"features": features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
     check_input(estimator, args.method, **of_input, spelled=option_of)
+    if args.must_link or args.cannot_link:
+        estimator.checked_parts().refuse_links(type(estimator).__name__, graph=neighbors)
     return estimator
 
 
@@ -454,7 +472,7 @@ def _class_of(args: argparse.Namespace) -> Any:
         args.method = "consensus"
         return Consensus
 
-    args.method = args.method or METHOD
+    args.method = args.method or (METHOD_WITH_LINKS if args.must_link or args.cannot_link else METHOD)
     return REGISTRY.load(args.method)
 
 

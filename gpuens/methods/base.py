@@ -153,10 +153,11 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
 
         ``must_link`` and ``cannot_link`` (n_pairs, 2) are pairs of objects that must or must not be in one cluster:
         positions, names of objects (texts, or a DataFrame) or a sparse matrix. Average linkage (`gpuens.EAC`,
-        `gpuens.LWEA`, `gpuens.WEAC`) keeps all of them; other methods refuse them. Objects joined by must-links merge
-        first, at distance 0, and count as their union; a merge of clusters with a cannot-linked pair is forbidden.
-        Linked objects are leaves of their own beside objects with equal labels. Contradictions, and numbers of clusters
-        that the links exclude, are a ValueError. `predict` has no links.
+        `gpuens.LWEA`, `gpuens.WEAC`) keeps all of them; `gpuens.Median` keeps must-links, and has a penalty for
+        cannot-links; other methods refuse both. In a linkage, objects joined by must-links merge first, at distance 0,
+        and count as their union; a merge of clusters with a cannot-linked pair is forbidden. Linked objects are leaves
+        of their own beside objects with equal labels. Contradictions, and numbers of clusters that the links exclude,
+        are a ValueError. `predict` has no links.
 
         ``wide`` says that rows are objects, even if there are more clusterings than objects, see `gpuens.Ensemble`.
         """

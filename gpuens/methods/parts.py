@@ -6,7 +6,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import Copies, copies_of
-from gpuens.partition import PARTITIONERS
+from gpuens.partition import PARTITIONERS, MedianSearch
 from gpuens.partition.base import Partitioner
 from gpuens.partition.linkage.constrained import ConstrainedLinkage
 from gpuens.partition.linkage.contiguous import ContiguousLinkage
@@ -125,21 +125,22 @@ class Parts(NamedTuple):
         """Raise TypeError for a fit that cannot use must-links and cannot-links."""
         similarity, partitioner = self.similarity, self.partitioner
         reason: str | None = None
-        if similarity is None or similarity.kind != "diagonal" or type(partitioner) is not AverageLinkage:
+        is_linkage = similarity is not None and similarity.kind == "diagonal" and type(partitioner) is AverageLinkage
+        if not is_linkage and type(partitioner) is not MedianSearch:
             names = [type(part).__name__ for part in (similarity, partitioner) if part is not None]
             reason = f"{name} ({' and '.join(names)}) does not use them"
         elif graph is not None:
             reason = "graph was given, too"
         elif self.reduction is not None:
             reason = f"reduction={checks.shown(self.reduction)} was given, too, whose rows stand for several objects"
-        elif partitioner.min_size is not None:
+        elif isinstance(partitioner, AverageLinkage) and partitioner.min_size is not None:
             reason = f"min_size={partitioner.min_size} was given, too, which would join clusters"
         elif devices.chunked(X):
             reason = "labels are in chunks; pass labels.compute()"
         if reason is not None:
             raise TypeError(
-                f"must_link or cannot_link were given, but {reason}; EAC, LWEA and WEAC with average linkage take "
-                "links, without graph, reduction, min_size and missing='ignore'."
+                f"must_link or cannot_link were given, but {reason}; Median, and EAC, LWEA and WEAC with average "
+                "linkage take links, without graph, reduction, min_size and missing='ignore'."
             )
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
@@ -173,7 +174,9 @@ class Parts(NamedTuple):
         return self._replace(partitioner=ContiguousLinkage.of(self.partitioner))
 
     def constrained(self) -> "Parts":
-        """Return the parts of a linkage with must-links and cannot-links."""
+        """Return the parts for a fit with must-links and cannot-links."""
+        if isinstance(self.partitioner, MedianSearch):
+            return self
         return self._replace(partitioner=ConstrainedLinkage.of(self.partitioner))
 
     def reduce(self, rows: Rows, weighted: bool) -> Reduction:

@@ -17,7 +17,7 @@ class LinkedRows(Rows):
     group : ndarray (G,), int64
         The smallest row of each row's must-link group.
     cannot : ndarray (n_links, 2), int64
-        Pairs of groups that must not be in one cluster, each named by its smallest row.
+        The two groups of each cannot-link, named by their smallest rows.
     """
 
     group: np.ndarray
@@ -34,6 +34,19 @@ class LinkedRows(Rows):
     def n_groups(self) -> int:
         """The number of must-link groups, rows without must-links included."""
         return int(np.count_nonzero(self.group == np.arange(len(self))))
+
+    def links(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the groups (G,), and both groups (n_links,) of each cannot-link, for C++."""
+        first, second = np.ascontiguousarray(self.cannot.T)
+        return self.group, first, second
+
+    def refuse_more(self, n_clusters: int) -> None:
+        """Raise ValueError for more clusters than must-link groups."""
+        if n_clusters > self.n_groups:
+            raise ValueError(
+                f"n_clusters={n_clusters}, but must_link leaves only {self.n_groups} groups of objects; ask for at "
+                f"most {self.n_groups} clusters, or leave out must-links."
+            )
 
 
 def linked_groups(rows: Rows, links: Links) -> Reduction:
@@ -67,7 +80,7 @@ def linked_groups(rows: Rows, links: Links) -> Reduction:
     first_row = np.full(int(groups.max(initial=-1)) + 1, len(order))
     np.minimum.at(first_row, groups, number[len(cores) :])
     group[number[len(cores) :]] = first_row[groups]
-    cannot = np.unique(np.sort(group[row_of[links.cannot]], axis=1), axis=0)
+    cannot = group[row_of[links.cannot]]
     counts = np.concatenate([unlinked[cores], counts_of_linked])[order]
     linked_rows = LinkedRows.of_links(core.rows.take(core_of_row[order], counts), group, cannot)
     return Reduction(linked_rows, devices.move(row_of, devices.kind_of(core.row_of)), rows_decide=False)

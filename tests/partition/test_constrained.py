@@ -215,12 +215,13 @@ def test_pairs_that_are_none_are_refused(links, message):
 @pytest.mark.parametrize(
     ("method", "fit", "message"),
     [
-        (ge.LWGP(2), {}, "LWGP (LWCA and TransferCut) does not use them; EAC, LWEA and WEAC"),
+        (ge.LWGP(2), {}, "LWGP (LWCA and TransferCut) does not use them; Median, and EAC, LWEA and WEAC"),
         (ge.EAC(2, linkage="single"), {}, "EAC (Coassociation and SingleLinkage) does not use them"),
         (ge.EAC(2, missing="ignore"), {}, "does not use them"),
         (ge.EAC(2, min_size=2), {}, "min_size=2 was given, too"),
         (ge.EAC(2, reduction="sample:10"), {}, "reduction="),
         (ge.EAC(2), {"graph": [[0, 1]]}, "graph was given, too"),
+        (ge.Median(reduction="sample:10"), {}, "reduction="),
     ],
 )
 def test_fits_that_cannot_use_links_are_refused(method, fit, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import random_labels, refused, structured_labels
-from oracles import alone, median_losses, partitions
+from oracles import alone, median_losses, must_groups, partitions
 
 import gpuens as ge
 from gpuens import cli
@@ -279,3 +279,91 @@ def test_the_command_line_needs_no_number(tmp_path, monkeypatch, capsys):
     assert cli.main(["run", "labels.npy", "--method", "median", "--loss", "vi", "-o", "out.npy"]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), ge.Median(loss="vi").fit_predict(labels))
     assert "Median: 3 clusters" in capsys.readouterr().out
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def drawn_links(rng, n, n_must, n_cannot):
+    """Draw links without contradictions."""
+    must = [(i, j) for i, j in rng.integers(n, size=(n_must, 2)).tolist() if i != j]
+    group = np.array(must_groups(n, must))
+    cannot = {(min(pair), max(pair)) for pair in rng.integers(n, size=(n_cannot, 2)).tolist()}
+    return must, sorted((i, j) for i, j in cannot if group[i] != group[j])
+
+
+def n_violated(labels, cannot):
+    return sum(labels[i] == labels[j] for i, j in cannot)
+
+
+@pytest.mark.parametrize("few", [8, 0])
+@pytest.mark.parametrize(("loss", "a"), [("binder", 1.0), ("binder", 1.4), ("vi", 0.6), ("omari", 1.0)])
+def test_links_have_the_best_of_all_partitions(loss, a, few, sizes):
+    """All partitions are tried (few), or the search finds the best one from enough starts."""
+    sizes("partition.median", FEW=few)
+    rng = np.random.default_rng(0)
+    for seed in range(8):
+        labels = random_labels(7, 4, (2, 3), distinct=5 if seed % 2 else None, missing=0.1, seed=seed)
+        must, cannot = drawn_links(rng, 7, seed % 4, 8)
+        k, penalty = (None, 3)[seed % 3 == 0], (None, 0.05, 0.3)[seed % 3]
+        group = np.array(must_groups(7, must))
+        allowed = [
+            found for found in partitions(7) if (found == found[group]).all() and (k is None or found.max() + 1 == k)
+        ]
+        if not allowed:
+            continue
+        top = {"vi": 2 * np.log2(7)}.get(loss, 2.0) if penalty is None else penalty
+        best = min(literal(labels, found, loss, a) + top * n_violated(found, cannot) for found in allowed)
+        est = ge.Median(k, loss=loss, a=a, link_penalty=penalty, n_init=40)
+        est.fit(labels, must_link=must, cannot_link=cannot)
+        assert (est.labels_ == est.labels_[group]).all()
+        assert est.n_violated_links_ == n_violated(est.labels_, cannot)
+        assert est.objective_ == pytest.approx(literal(labels, est.labels_, loss, a), abs=1e-12)
+        assert est.objective_ + top * est.n_violated_links_ == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_no_move_of_a_block_makes_it_better(loss):
+    n, rng = 40, np.random.default_rng(1)
+    labels, _ = structured_labels(n, 5, 3, noise=0.5, seed=2)
+    must, cannot = drawn_links(rng, n, 12, 30)
+    est = ge.Median(loss=loss, link_penalty=0.01, n_init=4).fit(labels, must_link=must, cannot_link=cannot)
+    group = np.array(must_groups(n, must))
+
+    def cost(found):
+        return literal(labels, found, loss, 1.0) + 0.01 * n_violated(found, cannot)
+
+    least = cost(est.labels_)
+    assert least == pytest.approx(est.objective_ + 0.01 * est.n_violated_links_)
+    for g in np.unique(group):
+        for label in range(est.n_clusters_ + 1):
+            assert cost(np.where(group == g, label, est.labels_)) > least - 1e-9
+
+
+def test_many_rows_keep_their_links(sizes):
+    sizes("partition.median", ROWS_OF_STARTS=100)
+    labels, truth = structured_labels(300, 6, 4, noise=0.4, seed=3)
+    rng = np.random.default_rng(2)
+    pairs = rng.permutation(300).reshape(-1, 2)
+    together = truth[pairs[:, 0]] == truth[pairs[:, 1]]
+    est = ge.Median(4).fit(labels, must_link=pairs[together], cannot_link=pairs[~together])
+    assert est.n_violated_links_ == 0
+    assert (est.labels_[pairs[together, 0]] == est.labels_[pairs[together, 1]]).all()
+
+
+def test_too_few_clusters_violate_as_few_links_as_possible():
+    labels, _ = structured_labels(30, 12, 3, noise=0.3, seed=4)
+    cannot = [(0, 1), (0, 2), (1, 2)]
+    assert ge.Median(2).fit(labels, cannot_link=cannot).n_violated_links_ == 1
+    assert ge.Median(3).fit(labels, cannot_link=cannot).n_violated_links_ == 0
+    words = "n_clusters=29, but must_link leaves only 28 groups of objects; ask for at most 28 clusters"
+    refused(lambda: ge.Median(29).fit(labels, must_link=cannot), ValueError, words)
+
+
+def test_empty_links_change_no_bit_of_a_median():
+    labels, _ = structured_labels(60, 5, 3, noise=0.4, seed=5)
+    for loss in ("binder", "vi", "omari"):
+        plain = ge.Median(loss=loss).fit(labels)
+        linked = ge.Median(loss=loss).fit(labels, must_link=[])
+        np.testing.assert_array_equal(plain.labels_, linked.labels_)
+        assert plain.objective_ == linked.objective_

@@ -395,6 +395,7 @@ def test_weights_numbers_and_headers_in_texts(tmp_path):
     for text, header, expected in (
         ("source target\n1 2\n", None, [(1, 2)]),
         ("ann bob\n1 ann\n", None, [("ann", "bob"), ("ann", "1")]),
+        ("ann bob\n", None, [("ann", "bob")]),
         ("ann bob\ncem ann\n", True, [("cem", "ann")]),
         ("ann bob\n1 2\n", False, [("ann", "bob"), ("1", "2")]),
         ("1 2\n3 4\n", True, [(3, 4)]),

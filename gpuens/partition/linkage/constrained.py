@@ -15,7 +15,6 @@ from gpuens.partition.base import DIAGONAL
 from gpuens.partition.linkage.average import constrained_merges
 from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
-from gpuens.reduction.linked_groups import LinkedRows
 from gpuens.runtime.native import cpu
 
 
@@ -34,17 +33,12 @@ class ConstrainedDendrogram(Dendrogram):
         largest = max(1.0, similarities[~must].max(initial=1.0))
         super().__init__(kept, absorbed, np.where(must, largest, np.where(apart, 0.0, similarities)))
 
-    def refuse_outside(self, n_clusters: int) -> None:
-        """Raise ValueError for a number of clusters that links exclude."""
+    def refuse_fewer(self, n_clusters: int) -> None:
+        """Raise ValueError for fewer clusters than cannot-links allow."""
         if n_clusters < self.fewest_clusters:
             raise ValueError(
                 f"n_clusters={n_clusters}, but cannot_link allows no merge of the last {self.fewest_clusters} "
                 f"clusters; ask for at least {self.fewest_clusters} clusters, or leave out cannot-links."
-            )
-        if n_clusters > self.most_clusters:
-            raise ValueError(
-                f"n_clusters={n_clusters}, but must_link leaves only {self.most_clusters} groups of objects; ask for "
-                f"at most {self.most_clusters} clusters, or leave out must-links."
             )
 
 
@@ -52,9 +46,10 @@ class ConstrainedDendrogram(Dendrogram):
 class ConstrainedTree(CutTree):
     """A partition from the cut of a dendrogram with links."""
 
-    def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray | None]:
+    def cut(self, n_clusters: int, similarity: Any, rows: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the labels (G,) of the rows for another number of clusters, which the links must allow."""
-        self.dendrogram.refuse_outside(n_clusters)
+        self.dendrogram.refuse_fewer(n_clusters)
+        rows.refuse_more(n_clusters)
         return super().cut(n_clusters, similarity, rows)
 
 
@@ -68,6 +63,11 @@ class ConstrainedLinkage(AverageLinkage):
         """Return the linkage with links, with the parameters of an `AverageLinkage`."""
         return cls(linkage.distance_threshold)
 
+    def refuse_too_many(self, rows: Any, n_clusters: int, kind: str) -> None:
+        if not self._fewer_will_do:
+            rows.refuse_more(n_clusters)
+        super().refuse_too_many(rows, n_clusters, kind)
+
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> CutTree:
         return ConstrainedTree(**vars(super().__call__(similarity, rows, n_clusters)))
 
@@ -76,14 +76,8 @@ class ConstrainedLinkage(AverageLinkage):
         if n_clusters is not None:
             if self._fewer_will_do:
                 n_clusters = min(max(n_clusters, fewest), dendrogram.most_clusters)
-            dendrogram.refuse_outside(n_clusters)
+            dendrogram.refuse_fewer(n_clusters)
         return min(super()._n_merges(dendrogram, n_large, n_clusters), dendrogram.n_leaves - fewest)
 
     def _link(self, similarity: Any, rows: Any, work: Work) -> Dendrogram:
-        return ConstrainedDendrogram(*constrained_merges(rows, similarity, links_of(rows), work))
-
-
-def links_of(rows: LinkedRows) -> cpu.Links:
-    """Return the links of rows for C++."""
-    first, second = np.ascontiguousarray(rows.cannot.T)
-    return cpu.Links(rows.group, first, second)
+        return ConstrainedDendrogram(*constrained_merges(rows, similarity, cpu.Links(*rows.links()), work))
