@@ -318,8 +318,12 @@ class FileConsensus:
     def _refuse_shares(self, ensemble: Any) -> None:
         """Raise an error, before the fit, if a part of the output needs label rows, which shares are not."""
         output = self.output
-        needed = {"--evidence": output.evidence, "--min-confidence": output.min_confidence is not None}
-        option = next((option for option, asked in (needed | {"--model": output.model}).items() if asked), None)
+        parts = {
+            "--evidence": output.evidence,
+            "--min-confidence": output.min_confidence is not None,
+            "--model": output.model,
+        }
+        option = next((option for option, needed in parts.items() if needed), None)
         if option is not None and isinstance(ensemble, SoftEnsemble):
             raise ValueError(
                 f"{option} needs one label of each object in a clustering, but path {self.source.labels!r} has shares; "

@@ -87,6 +87,8 @@ def _read_clusterings(args: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
         if len(args.labels) == 1:
             read = read_soft_file(args.labels[0], **how)
         else:
+            if args.share_column is not None:
+                raise ValueError("--share-column is for one file; put all lines into one, or leave it out.")
             read = io.read_joined(args.labels, **{name: value for name, value in how.items() if value is not None})
         return read.ensemble, read.ids, read.ensemble.names
     if options := options_of_labels(args):

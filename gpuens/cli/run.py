@@ -222,7 +222,7 @@ def _source(args: argparse.Namespace) -> LabelSource:
     neighbors = neighbors_of(args, more_labels)
     _apply_shared_names(args)
     links = {name: getattr(args, name) for name in LINKS if getattr(args, name) is not None}
-    for option in ("scheduler", "shared_names", "weight_column"):
+    for option in ("scheduler", "shared_names", "weight_column", "share_column"):
         if more_labels and getattr(args, option):
             raise ValueError(
                 f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."

@@ -65,19 +65,22 @@ def read_draws(draws: Any, labels: Any) -> tuple[Ensemble, np.ndarray]:
     return ensemble, codes
 
 
-def losses_to(ensemble: Ensemble, codes: np.ndarray, loss: str, a: float = 1.0) -> np.ndarray:
-    """Return the losses (M,), float64, of the partition ``codes`` (N,), 0 … k - 1, to the clusterings.
+def losses_to(
+    ensemble: Ensemble, codes: np.ndarray, loss: str, a: float = 1.0, counts: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the losses (M,), float64, of the partition ``codes`` (G,), 0 … k - 1, to the clusterings.
 
-    Equal clusterings are compared once, and have equal losses.
+    ``counts`` (G,), int64, are the numbers of objects of the rows. Equal clusterings are compared once, and have equal
+    losses.
     """
     distinct = Distinct.among(labels_of(ensemble))
-    sizes, loss_of = np.bincount(codes), _LOSSES[loss]
+    sizes, loss_of = np.bincount(codes, weights=counts).astype(np.int64), _LOSSES[loss]
     columns = distinct.labels.matrix
     partition = codes.astype(np.result_type(columns.dtype, np.min_scalar_type(len(sizes))))
 
     def losses_of_range(start: int, stop: int) -> list[float]:
         pairs = zip(columns[start:stop].astype(partition.dtype), distinct.labels.n_clusters[start:stop], strict=True)
-        return [loss_of(_Overlap.of(partition, sizes, column, k), a) for column, k in pairs]
+        return [loss_of(_Overlap.of(partition, sizes, column, k, counts), a) for column, k in pairs]
 
     losses = [value for values in devices.over_ranges(losses_of_range, len(columns)) for value in values]
     return np.array(losses)[distinct.of]
@@ -88,37 +91,39 @@ class _Overlap(NamedTuple):
 
     rows: np.ndarray
     columns: np.ndarray
-    counts: np.ndarray
+    shared: np.ndarray
     row_sizes: np.ndarray  # with objects that the clustering does not label
     column_sizes: np.ndarray
     alone: np.ndarray  # (k,): objects of each cluster of the partition that the clustering does not label
 
     @classmethod
-    def of(cls, partition: np.ndarray, sizes: np.ndarray, column: np.ndarray, k: int) -> "_Overlap":
-        rows, columns, counts = cells(count_columns(partition, column, len(sizes), k))
-        labelled = np.bincount(rows, weights=counts, minlength=len(sizes)).astype(np.int64)
-        column_sizes = np.bincount(columns, weights=counts, minlength=k).astype(np.int64)
-        return cls(rows, columns, counts, sizes, column_sizes, sizes - labelled)
+    def of(
+        cls, partition: np.ndarray, sizes: np.ndarray, column: np.ndarray, k: int, counts: np.ndarray | None
+    ) -> "_Overlap":
+        rows, columns, shared = cells(count_columns(partition, column, len(sizes), k, counts))
+        labelled = np.bincount(rows, weights=shared, minlength=len(sizes)).astype(np.int64)
+        column_sizes = np.bincount(columns, weights=shared, minlength=k).astype(np.int64)
+        return cls(rows, columns, shared, sizes, column_sizes, sizes - labelled)
 
 
 def _binder(overlap: _Overlap, a: float) -> float:
     n, n_alone = int(overlap.row_sizes.sum()), int(overlap.alone.sum())
-    together = sum_of_squares(overlap.counts) + n_alone
+    together = sum_of_squares(overlap.shared) + n_alone
     apart = sum_of_squares(overlap.column_sizes) + n_alone - together  # pairs that the partition puts apart
     return float((a * apart + (2 - a) * (sum_of_squares(overlap.row_sizes) - together)) / n**2)
 
 
 def _vi(overlap: _Overlap, a: float) -> float:
     of_rows, of_columns = overlap.row_sizes[overlap.rows], overlap.column_sizes[overlap.columns]
-    bits = a * logarithms(of_columns / overlap.counts) + (2 - a) * logarithms(of_rows / overlap.counts)
+    bits = a * logarithms(of_columns / overlap.shared) + (2 - a) * logarithms(of_rows / overlap.shared)
     of_alone = (2 - a) * overlap.alone * logarithms(overlap.row_sizes.astype(np.float64))
-    return float(((overlap.counts * bits).sum() + of_alone.sum()) / overlap.row_sizes.sum())
+    return float(((overlap.shared * bits).sum() + of_alone.sum()) / overlap.row_sizes.sum())
 
 
 def _omari(overlap: _Overlap, a: float) -> float:
     n_alone, k = int(overlap.alone.sum()), int(np.count_nonzero(overlap.column_sizes))
-    sizes = len(overlap.counts) + n_alone, len(overlap.row_sizes), k + n_alone
-    same_both, same_column = (sum_of_squares(x) + n_alone for x in (overlap.counts, overlap.column_sizes))
+    sizes = len(overlap.shared) + n_alone, len(overlap.row_sizes), k + n_alone
+    same_both, same_column = (sum_of_squares(x) + n_alone for x in (overlap.shared, overlap.column_sizes))
     n = int(overlap.row_sizes.sum())
     return 1.0 - ari_of_sums(*sizes, n, same_both, sum_of_squares(overlap.row_sizes), same_column)
 

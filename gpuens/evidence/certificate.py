@@ -29,19 +29,18 @@ import numpy as np
 from gpuens.contingency.counting import over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import Labels, labels_of
+from gpuens.contingency.losses import check_loss, losses_to
 from gpuens.contingency.scores import place_scores
 from gpuens.evidence.inputs import read_consensus
 from gpuens.evidence.mean_ari import bound_ari_loss
-from gpuens.evidence.overlaps import Overlaps
 from gpuens.evidence.pair_gains import bound_gain
 from gpuens.evidence.pairs import pairs
 from gpuens.labels.rows import Rows
 from gpuens.partition.bottleneck import times_log
-from gpuens.partition.median import FEW, MedianSearch, smallest_loss
+from gpuens.partition.median import FEW, smallest_loss
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.exponentials import logarithms
 from gpuens.runtime.native import cpu
 from gpuens.similarity.diagonal import Diagonal
 
@@ -134,8 +133,8 @@ def certificate(
 
 def certify(rows: Rows, consensus: np.ndarray, loss: str, a: float) -> Certificate:
     """Return the certificate of the consensus labels (G,), 0 … k - 1, of label rows."""
-    MedianSearch(loss, a)  # refuses another loss or a
-    objective = _mean_ari_loss(rows, consensus) if loss == "omari" else _mean_loss(rows, consensus, loss, a)
+    check_loss(loss, a)
+    objective = float(losses_to(rows.ensemble, consensus, loss, a, rows.counts).mean())
     bound, by = _bound(_typical_first(core_groups(rows).rows), loss, float(a))
     return Certificate(loss, objective, min(max(bound, 0.0), objective), by)  # rounding alone could pass the objective
 
@@ -171,44 +170,6 @@ def _units(rows: Rows) -> Rows | None:
     if units.sum() > FEW:
         return None
     return rows.take(np.repeat(np.arange(len(rows)), units), np.repeat(rows.counts // units, units))
-
-
-# --- losses -----------------------------------------------------------------------------------------------------------
-
-
-def _mean_loss(rows: Rows, consensus: np.ndarray, loss: str, a: float) -> float:
-    """Return the mean loss, a sum over objects: each object pays for those with which it is only once together.
-
-    An object in a cluster of n objects that shares n' of them pays n - n', or log2(n / n') bits; 0 where all is shared.
-    """
-    overlaps = Overlaps.of(rows, consensus)
-    shared, cluster, part = overlaps.counts.data, overlaps.clusters, overlaps.counts.indices
-    alone = rows.n_clusterings * overlaps.sizes - overlaps.labelled.sum(axis=0)  # objects without a label
-    base_sizes, sizes = rows.cluster_sizes().astype(np.float64), overlaps.sizes
-
-    def pay(n: np.ndarray, n_shared: Any) -> np.ndarray:
-        return n - n_shared if loss == "binder" else logarithms(n / n_shared)
-
-    apart = float(shared @ pay(base_sizes[cluster], shared))
-    together = float(shared @ pay(sizes[part], shared)) + float(alone @ pay(sizes, 1.0))
-    return (a * apart + (2 - a) * together) / (rows.n_clusterings * _scale(rows, loss))
-
-
-def _scale(rows: Rows, loss: str) -> float:
-    return float(rows.n_objects) ** 2 if loss == "binder" else float(rows.n_objects)
-
-
-def _mean_ari_loss(rows: Rows, consensus: np.ndarray) -> float:
-    """Return one minus the mean adjusted Rand index, where objects without a label are alone."""
-    overlaps = Overlaps.of(rows, consensus)
-    of_clustering = np.repeat(np.arange(rows.n_clusterings), np.diff(rows.offsets))
-    shared, of_base, of_parts = (n * (n - 1.0) for n in (overlaps.counts.data, rows.cluster_sizes(), overlaps.sizes))
-    both = np.bincount(overlaps.clusterings, weights=shared, minlength=rows.n_clusterings)
-    base, parts = np.bincount(of_clustering, weights=of_base, minlength=rows.n_clusterings), float(of_parts.sum())
-    chance = base * (parts / max(rows.n_objects * (rows.n_objects - 1.0), 1.0))
-    index_range = (base + parts) / 2 - chance
-    index = np.divide(both - chance, index_range, out=np.ones(rows.n_clusterings), where=index_range > 0)
-    return float(np.mean(1.0 - index))
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -265,6 +226,10 @@ def _distances(labels: Labels, counts: np.ndarray, loss: str) -> np.ndarray:
     over_cells(labels, counts, add)
     np.fill_diagonal(shared, of_clusterings)
     return np.maximum(of_clusterings[:, None] + of_clusterings - 2 * shared, 0.0)
+
+
+def _scale(rows: Rows, loss: str) -> float:
+    return float(rows.n_objects) ** 2 if loss == "binder" else float(rows.n_objects)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

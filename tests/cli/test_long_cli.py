@@ -101,6 +101,8 @@ REFUSED_SHARES = {
     "run shares.csv --long --share-column label -k 3 --method scec --columns object,clustering,hours": "than numbers",
     "run shares.csv --long -k 3 --method scec --evidence": "--evidence needs one label",
     "run shares.csv --long -k 3 --method scec --min-confidence .5": "--min-confidence needs one label",
+    "run shares.csv labels.csv --long --share-column hours -k 3 --method scec": "--share-column is for one file",
+    "modes shares.csv labels.csv --long --share-column hours": "--share-column is for one file",
     "run shares.csv --long -k 3 --method scec --model model.npz": "--model needs one label",
     "run shares.csv --long -k 3 --method scec --reduce sample:20": "soft clusterings",
 }

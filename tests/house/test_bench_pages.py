@@ -324,6 +324,13 @@ def simulations(bench, rows, _):
     return rows["2 near, 90:10; 0 %"], modes.simulated(case, 20)
 
 
+@cell("certificates", "draws")
+def noisy_copies(bench, rows, _):
+    certificates = bench("certificates")
+    now = certificates.certified(certificates.drawn(0.1))["by"]
+    return tuple([found[loss]["bound"] for loss in certificates.LOSSES] for found in (rows["10 %"]["by"], now))
+
+
 @cell("features", "time")
 def a_clustering_of_blobs(bench, rows, _):
     features = bench("features")
