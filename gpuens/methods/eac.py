@@ -84,6 +84,12 @@ class EAC(Linkage):
     >>> ge.EAC(n_clusters=3).fit_predict(labels, graph=ge.Graph.grid((1, 6))).tolist()
     [0, 0, 1, 1, 2, 2]
 
+    Objects 2 and 3 must be in one cluster, and 3 and 4 must not:
+
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.EAC(n_clusters=2).fit_predict(labels, must_link=[[2, 3]], cannot_link=[[3, 4]]).tolist()
+    [0, 0, 0, 0, 1, 1]
+
     Clusterings of samples of the objects, with None for objects outside a sample:
 
     >>> labels = [[0, 0, None, 1, 1, None], [0, None, 0, 1, None, 1], [None, 0, 0, None, 1, 1]]

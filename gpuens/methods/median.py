@@ -78,6 +78,8 @@ class Median(Seeded):
     >>> est = ge.Median(loss="vi").fit(labels)
     >>> est.labels_.tolist(), round(est.objective_, 3)
     ([0, 0, 0, 1, 1, 1], 0.486)
+    >>> est.fit(labels, cannot_link=[[4, 5]]).labels_.tolist(), est.n_violated_links_
+    ([0, 0, 0, 1, 1, 2], 0)
     """
 
     cost = "G M k"
