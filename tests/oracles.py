@@ -1282,6 +1282,55 @@ def landmark_cut(ids, distances, sigma, n_landmarks, k):
     return points @ points.T, values[::-1][:k]
 
 
+# --- communities of a graph (Blondel, Guillaume, Lambiotte & Lefebvre 2008) -------------------------------------------
+
+
+def local_moves(weights, strengths, resolution, order):
+    """Return the communities, numbered by first objects, after the moves of the first level.
+
+    ``weights`` (N, N) are symmetric without a diagonal. Objects wait in a queue in ``order``; one that moves appends
+    its neighbours in other communities that do not wait. A move needs a gain above the rounding of sums.
+    """
+    n, communities, queue = len(strengths), list(range(len(strengths))), list(order)
+    while queue:
+        i = queue.pop(0)
+        neighbors = [j for j in range(n) if weights[i][j] > 0]
+        expected = resolution / sum(strengths) * strengths[i]
+
+        def gain(community, i=i, expected=expected):
+            members = [j for j in range(n) if communities[j] == community and j != i]
+            return sum(weights[i][j] for j in members) - expected * sum(strengths[j] for j in members)
+
+        before = best = communities[i]
+        largest = gain(before) + 1e-10 * strengths[i]
+        for j in neighbors:
+            if communities[j] != before and gain(communities[j]) > largest:
+                best, largest = communities[j], gain(communities[j])
+        communities[i] = best
+        if best != before:
+            queue += [j for j in neighbors if communities[j] != best and j not in queue]
+    first = list(dict.fromkeys(communities))
+    return [first.index(community) for community in communities]
+
+
+def modularity(weights, communities, resolution=1.0):
+    """Return Σ_C [in(C) / S - r (strength(C) / S)²] for symmetric weights (N, N) with a sum S."""
+    total = np.sum(weights)
+    parts = [np.flatnonzero(np.asarray(communities) == c) for c in np.unique(communities)]
+    return sum(weights[np.ix_(p, p)].sum() / total - resolution * (weights[p].sum() / total) ** 2 for p in parts)
+
+
+def fleiss_kappa(judgements):
+    """Return Fleiss' kappa of judges about subjects, from judgements True or False (n_judges, n_subjects)."""
+    judgements = np.asarray(judgements)
+    n_judges = len(judgements)
+    n_yes = judgements.sum(axis=0)
+    alike = (n_yes * (n_yes - 1) + (n_judges - n_yes) * (n_judges - n_yes - 1)) / (n_judges * (n_judges - 1))
+    p = judgements.mean()
+    by_chance = p**2 + (1 - p) ** 2
+    return (alike.mean() - by_chance) / (1 - by_chance)
+
+
 def alone(column):
     """Return labels in which each object without a label has a label of its own."""
     return np.where(column < 0, column.max() + 1 + np.arange(len(column)), column)
