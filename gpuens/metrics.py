@@ -1,4 +1,4 @@
-"""Scores of two or more labelings: NMI, ARI, variation of information, accuracy, stability.
+"""Scores of two or more labelings: NMI, ARI, variation of information, accuracy, stability, expected loss.
 
 Every score is computed from one contingency table. Labels may be integers of any width, strings or categories, in
 lists, arrays (also in GPU memory) or Series; Series are matched by their indexes. Dicts of object to label, and sets of
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.contingency.labels import Table, encode, labels_of
+from gpuens.contingency.losses import check_loss, losses_to, read_draws
 from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs, vi_of
 from gpuens.contingency.tables import cells, weighted_table
 from gpuens.labels.columns import split_columns
@@ -21,7 +22,7 @@ from gpuens.labels.weights import are_whole, whole_copies
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-__all__ = ["accuracy", "ari", "nmi", "scores", "stability", "vi"]
+__all__ = ["accuracy", "ari", "expected_loss", "nmi", "scores", "stability", "vi"]
 
 
 def nmi(a: Any, b: Any, average: str = "geometric", *, sample_weight: Any = None) -> float:
@@ -163,6 +164,43 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     for i, j in zip(first[np.isnan(agreements)], second[np.isnan(agreements)], strict=True):
         raise _nothing_in_common(f"labelings[{names[i]!r}]", f"labelings[{names[j]!r}]")
     return float(agreements.mean())
+
+
+def expected_loss(draws: Any, labels: Any, loss: str = "binder", a: float = 1.0) -> float:
+    """Return the mean loss of a partition to clusterings, such as draws of a Bayesian model.
+
+    The value is the objective that `gpuens.Median` minimises. Equal draws are compared once, in time proportional to
+    the number of labels.
+
+    Parameters
+    ----------
+    draws : anything that `gpuens.Ensemble` takes, or an array or DataFrame (n_draws, n_objects)
+        The length of ``labels`` tells whether rows or columns are draws; a square array has draws in columns. An object
+        without a label is alone in that draw.
+    labels : array (n_objects,)
+        A label for every object.
+    loss : {"binder", "vi", "omari"}
+        "binder": pairs of objects on which partition and draw disagree, divided by N²; "vi": the variation of
+        information, in bits; "omari": one minus the adjusted Rand index.
+    a : float in [0, 2]
+        The cost of putting apart what is together in a draw; the reverse costs 2 - a. Not for "omari".
+
+    Raises
+    ------
+    ValueError, TypeError
+        For draws that Ensemble refuses, labels of another length or with missing ones, and an unknown loss.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> draws = [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]
+    >>> ge.metrics.expected_loss(draws, [0, 0, 1, 1], "vi") == 0.5 / 3
+    True
+    >>> ge.metrics.expected_loss(draws, [0, 0, 1, 1], "binder") == 2 / 4**2 / 3
+    True
+    """
+    weight = check_loss(loss, a)
+    return float(losses_to(*read_draws(draws, labels), loss, weight).mean())
 
 
 def _common(a: Any, b: Any, weights: Any = None, *, pairs: bool = False) -> Table:

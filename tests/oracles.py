@@ -692,6 +692,65 @@ def contiguous_average_linkage(sums, counts, edges):
     return merges
 
 
+def must_groups(n, must):
+    """Return a list with the smallest object of each object's must-link group."""
+    group = list(range(n))
+    for i, j in must:
+        low, high = sorted((group[i], group[j]))
+        group = [low if g == high else g for g in group]
+    return group
+
+
+def constrained_leaves(labels, must, cannot):
+    """Return lists of objects: the must-link groups of linked objects, and other objects with equal labels.
+
+    The leaves have names: the places of their first rows in the sorted rows, of which linked objects have own ones.
+    """
+    group, linked = must_groups(len(labels), must), {i for pair in [*must, *cannot] for i in pair}
+    rows = [
+        (tuple(np.where(row < 0, 2**40, row).tolist()), group[i] if i in linked else -1) for i, row in enumerate(labels)
+    ]
+    place = {row: number for number, row in enumerate(sorted(set(rows)))}
+    leaves = {}
+    for i, (row, of_group) in enumerate(rows):
+        leaves.setdefault(of_group if of_group >= 0 else row, []).append(i)
+    return {min(place[rows[i]] for i in objects): objects for objects in leaves.values()}
+
+
+def constrained_average_linkage(together, leaves, cannot, n_clusterings):
+    """Merge the most similar pair of clusters without a cannot-linked pair again and again, until none is similar.
+
+    ``together`` (N, N) are the numbers of clusterings that put two objects together, ``leaves`` lists of objects by
+    their names. At similarity 0, clusters in the order of their names join the first one that cannot-links allow.
+    Returns the merges (kept, absorbed, similarity), and the names of the clusters that are left.
+    """
+    regions, merges = dict(leaves), []
+
+    def allowed(a, b):
+        return not any((i in a and j in b) or (j in a and i in b) for i, j in cannot)
+
+    def place(a, b):
+        common = int(together[np.ix_(regions[a], regions[b])].sum()) if allowed(regions[a], regions[b]) else 0
+        return -common / (len(regions[a]) * len(regions[b]) * n_clusterings), mix(a, b)
+
+    places = {(a, b): place(a, b) for a in regions for b in regions if a < b}
+    while places and min(places.values())[0] < 0:
+        a, b = min(places, key=places.get)
+        merges.append((a, b, -places[a, b][0]))
+        regions[a] = regions[a] + regions.pop(b)
+        places = {pair: value for pair, value in places.items() if b not in pair}
+        places.update({pair: place(*pair) for pair in places if a in pair})
+    left = []
+    for b in sorted(regions):
+        a = next((a for a in left if allowed(regions[a], regions[b])), None)
+        if a is None:
+            left.append(b)
+        else:
+            merges.append((a, b, 0.0))
+            regions[a] = regions[a] + regions.pop(b)
+    return merges, left
+
+
 def observed_sums(labels, weights=None):
     """Sum for each pair the weights of the clusterings that put it together, and of those that label both objects.
 
@@ -1221,3 +1280,87 @@ def landmark_cut(ids, distances, sigma, n_landmarks, k):
     points = b @ np.diag(b.sum(axis=0) ** -0.5) @ vectors[:, ::-1][:, :k]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     return points @ points.T, values[::-1][:k]
+
+
+# --- communities of a graph (Blondel, Guillaume, Lambiotte & Lefebvre 2008) -------------------------------------------
+
+
+def local_moves(weights, strengths, resolution, order):
+    """Return the communities, numbered by first objects, after the moves of the first level.
+
+    ``weights`` (N, N) are symmetric without a diagonal. Objects wait in a queue in ``order``; one that moves appends
+    its neighbours in other communities that do not wait. A move needs a gain above the rounding of sums.
+    """
+    n, communities, queue = len(strengths), list(range(len(strengths))), list(order)
+    while queue:
+        i = queue.pop(0)
+        neighbors = [j for j in range(n) if weights[i][j] > 0]
+        expected = resolution / sum(strengths) * strengths[i]
+
+        def gain(community, i=i, expected=expected):
+            members = [j for j in range(n) if communities[j] == community and j != i]
+            return sum(weights[i][j] for j in members) - expected * sum(strengths[j] for j in members)
+
+        before = best = communities[i]
+        largest = gain(before) + 1e-10 * strengths[i]
+        for j in neighbors:
+            if communities[j] != before and gain(communities[j]) > largest:
+                best, largest = communities[j], gain(communities[j])
+        communities[i] = best
+        if best != before:
+            queue += [j for j in neighbors if communities[j] != best and j not in queue]
+    first = list(dict.fromkeys(communities))
+    return [first.index(community) for community in communities]
+
+
+def modularity(weights, communities, resolution=1.0):
+    """Return Σ_C [in(C) / S - r (strength(C) / S)²] for symmetric weights (N, N) with a sum S."""
+    total = np.sum(weights)
+    parts = [np.flatnonzero(np.asarray(communities) == c) for c in np.unique(communities)]
+    return sum(weights[np.ix_(p, p)].sum() / total - resolution * (weights[p].sum() / total) ** 2 for p in parts)
+
+
+def fleiss_kappa(judgements):
+    """Return Fleiss' kappa of judges about subjects, from judgements True or False (n_judges, n_subjects)."""
+    judgements = np.asarray(judgements)
+    n_judges = len(judgements)
+    n_yes = judgements.sum(axis=0)
+    alike = (n_yes * (n_yes - 1) + (n_judges - n_yes) * (n_judges - n_yes - 1)) / (n_judges * (n_judges - 1))
+    p = judgements.mean()
+    by_chance = p**2 + (1 - p) ** 2
+    return (alike.mean() - by_chance) / (1 - by_chance)
+
+
+def alone(column):
+    """Return labels in which each object without a label has a label of its own."""
+    return np.where(column < 0, column.max() + 1 + np.arange(len(column)), column)
+
+
+def partitions(n, first=()):
+    """Yield all partitions of n objects."""
+    if len(first) == n:
+        yield np.array(first)
+        return
+    for label in range(max(first, default=-1) + 2):
+        yield from partitions(n, (*first, label))
+
+
+def median_losses(labels, every, loss, a):
+    """Return the mean loss (P,) of partitions (P, N), from the numbers of objects that each object is together with."""
+    total = np.zeros(len(every))
+    n, together = every.shape[1], every[:, :, None] == every[:, None, :]  # (P, N, N)
+    sizes = together.sum(axis=2)
+    for column in labels.T:
+        own = alone(column)
+        same = own[:, None] == own[None]
+        both, of_own = (together & same).sum(axis=2), same.sum(axis=1)
+        if loss == "binder":
+            total += (a * (of_own - both) + (2 - a) * (sizes - both)).sum(axis=1) / n**2
+        elif loss == "vi":
+            total += (a * np.log2(of_own / both) + (2 - a) * np.log2(sizes / both)).sum(axis=1) / n
+        else:
+            agreed, truth, estimate = (both - 1).sum(axis=1), (of_own - 1).sum(), (sizes - 1).sum(axis=1)
+            chance = truth * estimate / (n * (n - 1))
+            beyond = (truth + estimate) / 2 - chance
+            total += 1 - np.where(beyond > 1e-9, (agreed - chance) / np.where(beyond > 1e-9, beyond, 1), 1.0)
+    return total / labels.shape[1]

@@ -5,9 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import io
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, add_shared, reading_of_labels
+from gpuens.cli.arguments import (
+    add_matching,
+    add_reading_of_labels,
+    add_selection,
+    add_share_column,
+    add_shared,
+    reading_of_labels,
+)
 from gpuens.cli.files import aligned, check_inputs, check_output, one_column, print_written, write_recorded
+from gpuens.io.long_tables import read_soft_file
 from gpuens.io.paths import ARRAYS, FOLDERS
 from gpuens.labels.codes import codes_dtype
 from gpuens.labels.ensemble import Ensemble
@@ -30,6 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "clustering that agrees best with all others)",
     )
     add_reading_of_labels(parser)
+    add_share_column(parser)
     add_matching(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="file for the labels, as for `gpuens run`"
@@ -45,7 +53,7 @@ def align(args: argparse.Namespace) -> None:
     check_inputs(*inputs)
     check_output(args.output, *inputs)
     with clock.phase("read"):
-        read = io.read_label_file(args.labels, **reading_of_labels(args))
+        read = read_soft_file(args.labels, **reading_of_labels(args))
         reference = args.to
         if is_file:
             how = {"results": True, "by_position": args.by_position, "id_column": args.id_column}

@@ -164,8 +164,18 @@ def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# names of options that are also parameters of `io.read_labels`
-READING = ("exclude", "id_column", "missing", "sep", "header", "no_missing", *FORMS)
+def add_share_column(parser: argparse.ArgumentParser) -> None:
+    """Add the option for tables in long form whose objects may be in several clusters of a clustering."""
+    parser.add_argument(
+        "--share-column",
+        metavar="NAME",
+        help="--long: column with the share of an object in a cluster, where it is in several of one clustering "
+        "(default: equal shares)",
+    )
+
+
+# names of options that are also parameters of `io.read_label_file`
+READING = ("exclude", "id_column", "missing", "sep", "header", "no_missing", "share_column", *FORMS)
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:

@@ -11,7 +11,8 @@ from gpuens.runtime.defaults import FORMS
 CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
 # reading options that are not available if the file is read in chunks
 ORIENTATION = ("wide", "transpose")
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, *FORMS, "sep", "header", "no_missing")
+OF_FILES = ("key", "id_column", "sep", "header", "no_missing", "share_column")
+IN_ONE_PIECE = (*OF_FILES, "drop_unlabelled", *ORIENTATION, *FORMS)
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 

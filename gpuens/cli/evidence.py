@@ -48,6 +48,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count only clusterings that label both objects of a pair (otherwise a missing label counts as apart)",
     )
+    parser.add_argument(
+        "--credible-ball",
+        choices=("vi", "binder"),
+        metavar="LOSS",
+        help="the labels are draws of a Bayesian model: add their credible ball around the consensus, by vi or binder",
+    )
     add_shared(parser, "device")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the evidence for each object: csv, tsv, parquet or npz"
@@ -60,7 +66,7 @@ def evidence(args: argparse.Namespace) -> None:
     if args.output is not None:
         io.packages_for(outputs.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
 
-    from gpuens.evidence import Evidence
+    from gpuens.evidence import Evidence, credible_ball
 
     with failures.stage("read", f"reading {args.labels}"):
         read = io.read_label_file(args.labels, **reading_of_labels(args))
@@ -71,10 +77,15 @@ def evidence(args: argparse.Namespace) -> None:
         missing = "ignore" if args.ignore_missing else "zero"
         support = Evidence(read.ensemble, consensus, missing=missing, device=args.device)
         summary, rows = _summary(support), _rows(support, np.unique(consensus).tolist())
+        loss = args.credible_ball
+        ball = None if loss is None else credible_ball(read.ensemble, consensus, loss=loss)
     if args.json:
-        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows})
+        ball_fields = {} if ball is None else {"credible_ball": ball.to_dict()}
+        print_json({"input": args.labels, "consensus": args.consensus, **summary, "clusters": rows, **ball_fields})
     else:
         _print_evidence(args, read.ensemble, support, summary, rows)
+        if ball is not None:
+            print(ball)
     if args.output is not None:
         beside = {"certainty": support.objects.certainty, **support.objects._asdict(), "ecc": support.consistency.ecc}
         with failures.stage("write", f"writing {args.output}"):

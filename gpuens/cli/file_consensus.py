@@ -11,16 +11,22 @@ from gpuens import datasets, io
 from gpuens.cli.chunks import IN_ONE_PIECE, ChunkSettings
 from gpuens.cli.graph_settings import GraphSettings
 from gpuens.io import annotated
+from gpuens.io.name_trees import read_name_tree
 from gpuens.io.paths import IN_CHUNKS
 from gpuens.io.shapes import label_shape
+from gpuens.labels.answers import Answers
+from gpuens.labels.edges import match_objects
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.name_tree import QUORUM, NamesInTree
 from gpuens.labels.odd_columns import warn_of_equal_clusterings
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.labels.weights import copies_of
 from gpuens.methods.registered import CONNECTED
 from gpuens.runtime.checks import gist
 from gpuens.runtime.device import to_host
 from gpuens.runtime.record import TIES, Clock
 from gpuens.workflows import results
-from gpuens.workflows.results import potts_of, suggestion_facts, vote_facts
+from gpuens.workflows.results import potts_of, suggestion_facts, tree_sizes, vote_facts
 
 EVIDENCE = "computing the evidence for each object"  # text that the progress display shows
 
@@ -61,6 +67,13 @@ def check_input(
     estimator.checked_parts()
 
 
+class TreeSettings(NamedTuple):
+    """A tree of names in a file, and the least support of a name in it."""
+
+    path: str
+    quorum: float = QUORUM
+
+
 class RunResult(NamedTuple):
     """The ensemble and the result of a run."""
 
@@ -73,6 +86,7 @@ class RunResult(NamedTuple):
     weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
     file: Any = None  # the `io.LabelFile`; None if it was read in chunks
     graph: Any = None  # the `gpuens.Graph` of the neighbours of the objects; None without neighbours
+    in_tree: NamesInTree | None = None  # names of the objects in a tree, which are the labels; None without a tree
 
     @property
     def n_unlabelled(self) -> int:
@@ -98,6 +112,7 @@ class LabelSource:
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
     neighbors: GraphSettings | None = None  # the graph of the objects, which names no file in chunks
     chunks: ChunkSettings | None = None
+    links: dict[str, str] = field(default_factory=dict)  # paths of "must_link" and "cannot_link"
 
     def __str__(self) -> str:
         return f"{self.labels} and {len(self.more_labels)} more" if self.more_labels else self.labels
@@ -105,20 +120,46 @@ class LabelSource:
     @property
     def beside(self) -> list[str]:
         """The files and data sets beside the label files."""
-        features = [self.features] if self.features else []
-        return features + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
+        paths = [self.features] if self.features else []
+        paths += self.links.values()
+        return paths + ([] if self.neighbors is None else list(self.neighbors.files(self.labels).values()))
 
-    def read_labels(self, shared_names: bool) -> Any:
-        """Read the clusterings as an `io.LabelFile`, without the columns of weights and of places."""
+    @property
+    def long(self) -> bool:
+        """Whether the one label file is a table with a line for each label."""
+        return bool(self.reading.get("long")) and not self.more_labels
+
+    def read_labels(self, estimator: Any, *, in_lines: bool = False) -> Any:
+        """Read the clusterings for an estimator as an `io.LabelFile`, without the columns of weights and of places.
+
+        With ``in_lines``, a long table is read as `gpuens.Answers`.
+        """
         if self.more_labels:
             return io.read_joined([self.labels, *self.more_labels], **self.reading)
         # objects without an answer become unknown, and words for no answer are those of the estimator
-        words: dict[str, Any] = {"missing": [], "shared_names": True} if shared_names else {}
+        words: dict[str, Any] = {"missing": [], "shared_names": True} if estimator.parts().gives_names else {}
         columns = [] if self.neighbors is None else self.neighbors.columns_of(self.labels)
         columns += [] if self.weight_column is None else [self.weight_column]
         grid = {} if self.neighbors is None or self.neighbors.shape is None else {"grid": self.neighbors.shape}
         excluded = {"exclude": [*(self.reading.get("exclude") or []), *columns]} if columns else {}
-        return io.read_label_file(self.labels, **words | self.reading | excluded | grid)
+        options = words | self.reading | excluded | grid
+        if in_lines:
+            from gpuens.io.long_tables import read_answers_file
+
+            return read_answers_file(self.labels, estimator.no_answer, **options)
+        if self.long and SoftEnsemble in estimator.further_forms:
+            from gpuens.io.long_tables import read_soft_file
+
+            return read_soft_file(self.labels, **options)
+        return io.read_label_file(self.labels, **options)
+
+    def read_links(self, ids: Any, n_objects: int) -> dict[str, Any]:
+        """Read the links as arrays (n_pairs, 2) of positions of the objects with names ``ids``."""
+        links = {}
+        for name, path in self.links.items():
+            edges = match_objects(io.read_edges(path), n_objects, ids)
+            links[name] = np.column_stack([edges.first, edges.second])
+        return links
 
     def read_weights(self) -> Any:
         """Read the weights of all objects of the file, as an array of numbers."""
@@ -145,6 +186,7 @@ class Output:
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+    model: bool = False  # whether a model will be written later; a model needs label rows
 
     @property
     def needs_evidence(self) -> bool:
@@ -169,6 +211,7 @@ class FileConsensus:
     output: Output
     # function that writes a setting and its value as the user would, such as a command-line option
     write_setting: Callable[[str, str], str] = "{}={!r}".format
+    tree: TreeSettings | None = None  # tree of the names of a shared vocabulary
 
     def find(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> RunResult:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -179,6 +222,7 @@ class FileConsensus:
             return self._find_in_chunks(self.source.chunks, clock, announce)
         result, beside = self._read_input(clock)
         output, ensemble = self.output, result.ensemble
+        tree = None if self.tree is None else read_name_tree(self.tree.path)
         if (output.needs_evidence or output.report) and self.estimator.n_clusters is not None:
             from gpuens.evidence.overlaps import check_overlaps
 
@@ -189,15 +233,19 @@ class FileConsensus:
         with clock.phase("fit", f"fitting {self.method} to {ensemble.n_objects:,} objects"):
             self.estimator.fit(ensemble, **beside)
         result = result._replace(sizes=results.cluster_sizes(self.estimator.fit_.clusters))
+        if self.tree is not None:
+            in_tree = self.estimator.labels_in_tree(tree, quorum=self.tree.quorum)
+            result = result._replace(in_tree=in_tree)
         if output.key_added is None:
-            return self._write(result, results.results_of(self.estimator, result.file.labelled), clock)
+            fit_results = results.results_of(self.estimator, result.file.labelled, in_tree=result.in_tree)
+            return self._write(result, fit_results, clock)
         return self._write_copy(result, output.key_added, clock)
 
     def complete(self, result: RunResult, clock: Clock) -> RunResult:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
         output = self.output
         with clock.phase("evidence", EVIDENCE) if output.needs_evidence else nullcontext():
-            contents = output.evidence, output.membership, output.min_confidence, result.weights
+            contents = output.evidence, output.membership, output.min_confidence, result.weights, result.in_tree
             fit_results = results.results_of(self.estimator, result.file.labelled, *contents)
         return self._write(result, fit_results, clock)
 
@@ -234,7 +282,8 @@ class FileConsensus:
             weights = None if source.weight_column is None else source.read_weights()
             neighbors = source.neighbors
             places = None if neighbors is None else neighbors.read(source.labels, source.reading)
-            file = source.read_labels(self.estimator.parts().gives_names)
+            file = source.read_labels(self.estimator, in_lines=self._reads_answers)
+            self._refuse_shares(file.ensemble)
             if weights is not None:
                 weights = weights if file.labelled is None else weights[file.labelled]
                 self._refuse_fractions(weights, file.ensemble.n_clusterings)
@@ -252,8 +301,34 @@ class FileConsensus:
         if key is not None:
             annotated.check_key(key, file.ensemble.names, index)
         ids = file.ids if file.ids is None or file.labelled is None else file.ids[file.labelled]
+        beside |= source.read_links(ids, file.ensemble.n_objects)
         result = RunResult(file.ensemble, [], ids=ids, weights=weights, file=file, graph=beside.get("graph"))
         return result, beside
+
+    @property
+    def _reads_answers(self) -> bool:
+        """Whether answers in long form stay so, in memory that grows with the answers; evidence needs label rows."""
+        source, output = self.source, self.output
+        takes_answers = Answers in self.estimator.further_forms and self.estimator.parts().gives_names
+        needs_rows = (
+            output.needs_evidence or output.report or source.weight_column or source.reading.get("drop_unlabelled")
+        )
+        return source.long and takes_answers and not needs_rows
+
+    def _refuse_shares(self, ensemble: Any) -> None:
+        """Raise an error, before the fit, if a part of the output needs label rows, which shares are not."""
+        output = self.output
+        parts = {
+            "--evidence": output.evidence,
+            "--min-confidence": output.min_confidence is not None,
+            "--model": output.model,
+        }
+        option = next((option for option, needed in parts.items() if needed), None)
+        if option is not None and isinstance(ensemble, SoftEnsemble):
+            raise ValueError(
+                f"{option} needs one label of each object in a clustering, but path {self.source.labels!r} has shares; "
+                "leave it out (--membership gives the shares of each object in the consensus)."
+            )
 
     def _refuse_without_edges(self, graph: Any) -> None:
         """Raise an error, before the fit, if memberships are needed, which a graph without edges does not give."""
@@ -281,7 +356,7 @@ class FileConsensus:
         """Write a copy of the h5ad input file with labels and evidence."""
         with clock.phase("evidence", EVIDENCE):
             fit_results = results.all_results_of(
-                self.estimator, result.file.labelled, self.output.min_confidence, result.weights
+                self.estimator, result.file.labelled, self.output.min_confidence, result.weights, result.in_tree
             )
         with clock.phase("write", f"writing {self.output.path}"):
             neighbors = {} if self.source.neighbors is None else self.source.neighbors.chosen
@@ -334,7 +409,8 @@ class FileConsensus:
         }
         facts = {name: value for name, value in facts.items() if value is not None}
         if result.graph is None:
-            facts["n_core_groups" if self.is_exact else "n_rows"] = estimator.reduction_.n_representatives
+            of_rows = self.is_exact and isinstance(ensemble, Ensemble)
+            facts["n_core_groups" if of_rows else "n_rows"] = estimator.reduction_.n_representatives
         facts |= {"n_clusters": estimator.n_clusters_, **suggestion_facts(estimator)}
         if source.neighbors is not None:
             facts |= source.neighbors.facts(result.graph)
@@ -349,6 +425,8 @@ class FileConsensus:
             facts |= {"min_confidence": self.output.min_confidence, "n_doubtful": result.n_doubtful}
         if estimator.parts().gives_names:
             facts |= vote_facts(estimator)
+        if self.tree is not None and result.in_tree is not None:
+            facts |= {"tree": self.tree.path, "quorum": self.tree.quorum, "names_in_tree": tree_sizes(result.in_tree)}
         return facts | ({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {})
 
     def cluster_weights(self, result: RunResult) -> list[float]:

@@ -27,8 +27,8 @@ NOT_OPTIONS = ("graph", "labels", "progress")
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Base clusterings are Leiden clusterings of the graph, unless --labels gives others. Clusters are "
-        "numbered by size: 0 is the largest. OUTPUT.json is a record of the run."
+        "Base clusterings are made from the graph, as --base says, unless --labels gives others. Clusters are numbered "
+        "by size: 0 is the largest. OUTPUT.json is a record of the run."
     )
     parser.add_argument(
         "edges",
@@ -79,15 +79,17 @@ def graph(args: argparse.Namespace) -> None:
         n_edges=len(result.kept),
         n_kept=n_kept,
         n_rounds=result.n_rounds,
+        agreement=result.agreement,
         n_clusterings=result.ensemble.n_clusterings,
         n_base_clusters=result.ensemble.n_clusters,
         n_clusters=result.n_clusters,
         cluster_sizes=sizes,
     )
     if not args.quiet:
-        source = "leiden" if args.labels is None else args.labels
+        bases = dict.fromkeys(name.rsplit("_", 2)[0] for name in result.ensemble.names)
+        source = ", ".join(bases) if args.labels is None else args.labels
         print(f"{args.edges}: {counted(len(result.labels), 'object')}, {counted(len(result.kept), 'edge')}")
-        print(f"{source}: {clusterings_of(result.ensemble)}")
+        print(f"{source}: {clusterings_of(result.ensemble)}; agreement {result.agreement:.2f}")
         print(f"consensus: {clusters_of(sizes)}; {counted(n_kept, 'edge')} kept")
         print_written(clock, args.output)
 

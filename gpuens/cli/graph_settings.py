@@ -20,7 +20,17 @@ from gpuens.runtime.options import Option, options
 SOURCES = ("coordinates", "coordinates_columns", "graph", "grid")  # settings that name neighbours, alone or together
 OF_PLACES = ("groups_column", "nearest", "max_length")  # settings that need coordinates
 # settings of a run that exclude neighbours
-EXCLUDED = ("features", "weight_column", "scheduler", "workers", "chunk_rows", "reduce", "shared_names")
+EXCLUDED = (
+    "features",
+    "weight_column",
+    "must_link",
+    "cannot_link",
+    "scheduler",
+    "workers",
+    "chunk_rows",
+    "reduce",
+    "shared_names",
+)
 OF_METHODS = ("similarity", "partitioner")  # settings in place of a method, which exclude neighbours, too
 MOST_DIMENSIONS = 3  # more columns of coordinates must be named, because they may be other properties of the objects
 PLACES_OF_CELLS = "spatial"  # entry of obsm that holds the places of cells, by the convention of Scanpy and Squidpy

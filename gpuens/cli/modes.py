@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 
 from gpuens import io
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, add_shared, options_of_labels, reading_of_labels
+from gpuens.cli.arguments import (
+    add_reading_of_labels,
+    add_selection,
+    add_share_column,
+    add_shared,
+    options_of_labels,
+    reading_of_labels,
+)
 from gpuens.cli.files import (
     aligned,
     check_beside,
@@ -16,6 +23,7 @@ from gpuens.cli.files import (
     write_recorded,
 )
 from gpuens.cli.process import print_json
+from gpuens.io.long_tables import read_soft_file
 from gpuens.io.memberships import read_membership_ids
 from gpuens.runtime import failures
 from gpuens.runtime.record import Clock
@@ -36,6 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, metavar="N", help="number of modes (found by a test against independent noise)")
     parser.add_argument("--method", default="voting", help="method of the consensuses, see `gpuens methods` (voting)")
     add_reading_of_labels(parser)
+    add_share_column(parser)
     add_shared(parser, "seed", "device")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the consensus of each mode, one column each, as for `gpuens run`"
@@ -76,8 +85,10 @@ def _read_clusterings(args: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     how = reading_of_labels(args)
     if not io.holds_memberships(args.labels[0]):
         if len(args.labels) == 1:
-            read = io.read_label_file(args.labels[0], **how)
+            read = read_soft_file(args.labels[0], **how)
         else:
+            if args.share_column is not None:
+                raise ValueError("--share-column is for one file; put all lines into one, or leave it out.")
             read = io.read_joined(args.labels, **{name: value for name, value in how.items() if value is not None})
         return read.ensemble, read.ids, read.ensemble.names
     if options := options_of_labels(args):

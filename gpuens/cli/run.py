@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from gpuens import io
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, option_of, reading_of_labels
+from gpuens.cli.arguments import (
+    add_matching,
+    add_reading_of_labels,
+    add_selection,
+    add_share_column,
+    option_of,
+    reading_of_labels,
+)
 from gpuens.cli.chunks import add_chunks, chunks_of
-from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, RunResult, check_input
+from gpuens.cli.file_consensus import FileConsensus, LabelSource, Output, RunResult, TreeSettings, check_input
 from gpuens.cli.files import (
     aligned,
     check_beside,
@@ -38,17 +45,21 @@ from gpuens.cli.page_inputs import add_names, describe_objects, names_of
 from gpuens.io import atomic
 from gpuens.io.outputs import kind_like
 from gpuens.io.paths import ANNOTATED, check_readable, without_slash
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.name_tree import QUORUM
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.labels.vocabulary import NO_ANSWER
 from gpuens.methods import REGISTRY, make_with_neighbors
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted
-from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.defaults import METHOD, METHOD_WITH_LINKS
 from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
-from gpuens.workflows.results import potts_of
+from gpuens.workflows.results import potts_of, tree_sizes
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
+LINKS = ("must_link", "cannot_link")  # options that name files of links
 OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
 ADVICE_OF_PYTHON = re.compile(r"reduction=(CATree\(…\) or )?Sample\(…\)")  # advice that errors give in Python
 MOST_NAMES = 6  # maximum number of names in the printed table of agreement
@@ -77,14 +88,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"a method, see `gpuens methods` ({METHOD}; qmi with neighbours); or give any --similarity and "
         "--partitioner, such as --similarity lwca:theta=0.2 --partitioner metis",
     )
-    parser.add_argument(
-        "--shared-names",
-        action="store_true",
-        help="the columns are answers of annotators or programs with names from one list: vote for the names, without "
-        "matching clusters (--method voting; --ties unknown, first or error; --no-answer WORDS), or, by --method em, "
-        "weigh the annotators by their skill (Dawid & Skene)",
-    )
+    _add_shared_names(parser)
     add_reading_of_labels(parser)
+    add_share_column(parser)
     add_matching(parser)
     parser.add_argument(
         "--drop-unlabelled",
@@ -92,16 +98,68 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="leave out objects without any label; their label in the output is -1",
     )
     parser.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="column of LABELS with positive weights of the objects, such as lengths; it is not a clustering",
+    )
+    _add_links(parser)
+    _add_outputs(parser)
+    add_names(parser)
+    parser.add_argument(
+        "--features",
+        metavar="FILE",
+        help="features of the objects, for ecrmc, tome and the page: a file or data set as for `generate`",
+    )
+    add_neighbors(parser)
+    add_chunks(parser)
+    parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
+    parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
+    parser.add_argument("--device", help="where to work: auto, cpu or cuda (auto)")
+    parser.set_defaults(of_method={})
+
+
+def _add_shared_names(parser: argparse.ArgumentParser) -> None:
+    """Add the options of clusterings that take names from one list."""
+    parser.add_argument(
+        "--shared-names",
+        action="store_true",
+        help="the columns are answers of annotators or programs with names from one list: vote for the names, without "
+        "matching clusters (--method voting; --ties unknown, first or error; --no-answer WORDS), or, by --method em, "
+        "weigh the annotators by their skill (Dawid & Skene)",
+    )
+    parser.add_argument(
+        "--tree",
+        metavar="FILE",
+        help="with --shared-names: a table of child and parent, such as an ontology; a vote also supports the wider "
+        "names above it, and each object gets the deepest name with the --quorum",
+    )
+    parser.add_argument(
+        "--quorum",
+        type=float,
+        metavar="P",
+        help=f"least support of a name in the --tree, from 0.5 to 1; it must be more than half, too ({QUORUM:g})",
+    )
+
+
+def _add_links(parser: argparse.ArgumentParser) -> None:
+    """Add the options of files with links of objects."""
+    for link, relation in (("must", "must"), ("cannot", "must not")):
+        parser.add_argument(
+            f"--{link}-link",
+            metavar="FILE",
+            help=f"text with the names of two objects in each line, which {relation} be in one cluster; for eac, lwea "
+            "(the default with links), weac and median",
+        )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the files to write and their contents."""
+    parser.add_argument(
         "-o",
         "--output",
         help="npy, npz, csv, tsv, parquet, h5ad or zarr file (default: <LABELS>.<METHOD> beside the input, of the same "
         "kind, but csv for h5ad, and npz for npy with --evidence or --membership); from h5ad to h5ad, the output is a "
         "copy with labels, certainty, confidence, margin and membership added",
-    )
-    parser.add_argument(
-        "--weight-column",
-        metavar="NAME",
-        help="column of LABELS with positive weights of the objects, such as lengths; it is not a clustering",
     )
     parser.add_argument(
         "--evidence",
@@ -135,18 +193,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.html",
         help="write a page: the clusters, their evidence and number, the least certain objects",
     )
-    add_names(parser)
-    parser.add_argument(
-        "--features",
-        metavar="FILE",
-        help="features of the objects, for ecrmc, tome and the page: a file or data set as for `generate`",
-    )
-    add_neighbors(parser)
-    add_chunks(parser)
-    parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
-    parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
-    parser.add_argument("--device", help="where to work: auto, cpu or cuda (auto)")
-    parser.set_defaults(of_method={})
 
 
 def run(args: argparse.Namespace) -> None:
@@ -157,7 +203,8 @@ def run(args: argparse.Namespace) -> None:
     if args.min_confidence is not None:
         checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
     device = devices.resolve(estimator.device)
-    consensus = FileConsensus(args.method, estimator, source, _output(args, source, estimator), _as_option)
+    output, tree = _output(args, source, estimator), _tree(args)
+    consensus = FileConsensus(args.method, estimator, source, output, _as_option, tree)
     result = _find_and_write(args, consensus, clock, device)
     if not args.quiet:
         _print_summary(consensus, result)
@@ -174,25 +221,46 @@ def _source(args: argparse.Namespace) -> LabelSource:
     args.labels, *more_labels = args.labels
     neighbors = neighbors_of(args, more_labels)
     _apply_shared_names(args)
-    for option in ("scheduler", "shared_names", "weight_column"):
+    links = {name: getattr(args, name) for name in LINKS if getattr(args, name) is not None}
+    for option in ("scheduler", "shared_names", "weight_column", "share_column"):
         if more_labels and getattr(args, option):
             raise ValueError(
                 f"{option_of(option)} is for one file; join the files first (gpuens join), or leave it out."
             )
-    in_one_piece = (*BESIDE, "min_confidence", "shared_names", "weight_column")
+    in_one_piece = (*BESIDE, *LINKS, "min_confidence", "shared_names", "weight_column")
     chunks = chunks_of(args, args.labels, *in_one_piece) if not more_labels and neighbors is None else None
     check_inputs(args.labels, *more_labels, kinds=None if chunks is None else io.IN_CHUNKS)
     reading = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     reading |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     source = LabelSource(
-        args.labels, more_labels, reading, args.features, args.by_position, args.weight_column, neighbors, chunks
+        args.labels, more_labels, reading, args.features, args.by_position, args.weight_column, neighbors, chunks, links
     )
+    for path in links.values():
+        check_readable(path)
     if neighbors is not None:
         files = neighbors.files(args.labels)
         check_inputs(*(path for name, path in files.items() if name != "graph"))
         for path in source.beside:
             check_readable(path)
     return source
+
+
+def _tree(args: argparse.Namespace) -> TreeSettings | None:
+    """Return the tree of names, if there is one; raise an error, before any work, if it does not fit the options."""
+    if args.tree is None:
+        if args.quorum is not None:
+            raise ValueError(f"--quorum={args.quorum:g} is for names in a tree; add --tree FILE, or leave it out.")
+        return None
+    if not args.shared_names:
+        raise ValueError("--tree is for names from one list; add --shared-names, or leave it out.")
+    if args.min_confidence is not None or args.report:
+        option = "--report" if args.report else "--min-confidence"
+        raise ValueError(
+            f"{option} is for the names with most votes; leave it or --tree out (--quorum is the least support)."
+        )
+    check_inputs(args.tree)
+    quorum = QUORUM if args.quorum is None else checks.check_between(args.quorum, "--quorum", QUORUM, 1)
+    return TreeSettings(args.tree, quorum)
 
 
 def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Output:
@@ -206,10 +274,12 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
+    if args.share_column is not None and SoftEnsemble not in estimator.further_forms:
+        raise ValueError(f"--share-column is for methods that take shares (scec), not {args.method!r}; leave it out.")
     if args.weight_column is not None and (args.report or estimator.parts().needs_features):
         reader = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {reader}, where each object counts once; leave it out.")
-    inputs = [args.labels, *source.more_labels, *source.beside]
+    inputs = [args.labels, *source.more_labels, *source.beside, *([args.tree] if args.tree else [])]
     check_output(path, *inputs)
     names_of(args)
     if args.report:
@@ -218,7 +288,8 @@ def _output(args: argparse.Namespace, source: LabelSource, estimator: Any) -> Ou
         if estimator.parts().gives_names:
             raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
         check_model(args.model, path, *inputs)
-    return Output(path, args.evidence, args.membership, args.min_confidence, key_added, args.report is not None)
+    later = {"report": args.report is not None, "model": args.model is not None}
+    return Output(path, args.evidence, args.membership, args.min_confidence, key_added, **later)
 
 
 def _find_and_write(args: argparse.Namespace, consensus: FileConsensus, clock: Clock, device: str) -> RunResult:
@@ -272,7 +343,8 @@ def options_in_advice() -> Iterator[None]:
 def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
     source, estimator, ensemble, columns = consensus.source, consensus.estimator, result.ensemble, result.columns
     row = "distinct label row" if consensus.is_exact else "clustered row"
-    rows = f", {counted(estimator.reduction_.n_representatives, row)}" if result.graph is None else ""
+    of_rows = result.graph is None and isinstance(ensemble, Ensemble)
+    rows = f", {counted(estimator.reduction_.n_representatives, row)}" if of_rows else ""
     print(f"{source}: {counted(sum(result.sizes), 'object')}, {clusterings_of(ensemble)}{rows}")
     if result.file is not None and result.file.form:
         print(f"read as: {result.file.form}")
@@ -284,6 +356,9 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
         print(f"unlabelled: {counted(result.n_unlabelled, 'object')}, left out and -1 in the output")
     if estimator.parts().gives_names:
         _print_votes(estimator, result.sizes)
+        if result.in_tree is not None:
+            sizes = tree_sizes(result.in_tree)
+            print(f"in the tree: {counted(len(sizes), 'name')}: {_first_sizes(sizes)}")
     else:
         print(f"{type(estimator).__name__}: {clusters_of(result.sizes)}")
     if (graph := result.graph) is not None:
@@ -307,11 +382,7 @@ def _print_summary(consensus: FileConsensus, result: RunResult) -> None:
 def _print_votes(estimator: Any, sizes: list[int]) -> None:
     """Print the names and their numbers of objects, and the skill of the annotators or their agreement."""
     size_of = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
-    clusters = [f"{name} {size:,}" for name, size in size_of.items()]
-    print(
-        f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
-        f"{', '.join(clusters[:8])}{' …' * (len(clusters) > 8)}"
-    )
+    print(f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: {_first_sizes(size_of)}")
     unanswered = f"without an answer: {estimator.n_unanswered_:,} (unknown)"
     if hasattr(estimator, "skills_"):
         print(unanswered)
@@ -323,6 +394,11 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
     print(aligned([head, *lines[:MOST_ANNOTATORS]]))
     if len(lines) > MOST_ANNOTATORS:
         print(f"… and {len(lines) - MOST_ANNOTATORS} more")
+
+
+def _first_sizes(size_of: Mapping[str, int]) -> str:
+    """Return the first eight names and their numbers of objects as a text."""
+    return ", ".join(f"{name} {size:,}" for name, size in list(size_of.items())[:8]) + " …" * (len(size_of) > 8)
 
 
 def _table_of_agreement(agreement: Any, size_of: dict[str, int]) -> list[list[str]]:
@@ -378,6 +454,8 @@ def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any
     features = None if of_page else args.features
     of_input = {"features": features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
     check_input(estimator, args.method, **of_input, spelled=option_of)
+    if args.must_link or args.cannot_link:
+        estimator.checked_parts().refuse_links(type(estimator).__name__, graph=neighbors)
     return estimator
 
 
@@ -394,7 +472,7 @@ def _class_of(args: argparse.Namespace) -> Any:
         args.method = "consensus"
         return Consensus
 
-    args.method = args.method or METHOD
+    args.method = args.method or (METHOD_WITH_LINKS if args.must_link or args.cannot_link else METHOD)
     return REGISTRY.load(args.method)
 
 

@@ -106,7 +106,7 @@ def align(labels: Any, to: Any = None, *, wide: bool = False, device: str = "aut
 
     Parameters
     ----------
-    labels : anything that `gpuens.Ensemble` takes, or a list that contains memberships (n_objects, k)
+    labels : anything that `gpuens.Ensemble` or `gpuens.SoftEnsemble` takes
     to : labels (n_objects,), memberships (n_objects, k), "first" or None
         The reference, such as a consensus; "first" is the first clustering. None is the clustering with the largest
         mean ARI with all others; of ties, the first one.

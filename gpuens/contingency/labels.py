@@ -66,8 +66,13 @@ def ensemble_and_weights(labels: Any, weights: Any, device: str) -> tuple[Ensemb
 
 
 def is_dense(labels: Labels, i: int, j: int) -> bool:
-    """Return whether a table is dense; a larger table would be mostly zeros."""
-    return bool(labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1]))
+    """Return whether the table of clusterings i and j is dense."""
+    return table_is_dense(labels.n_clusters[i], labels.n_clusters[j], labels.matrix.shape[1])
+
+
+def table_is_dense(k_a: int, k_b: int, n_objects: int) -> bool:
+    """Return whether a table (k_a, k_b) is dense; a larger table would be mostly zeros."""
+    return bool(k_a * k_b <= max(DENSE_CELLS, 4 * n_objects))
 
 
 def batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:

@@ -121,7 +121,7 @@ def _ari_of_cells(cells: cpu.Cells, exact: bool) -> np.ndarray | list[float]:
     sums = np.zeros((len(cells.starts) - 1, 7), dtype=np.int64)
     cpu.sums_of_squares(cells, sums)
     if not exact:
-        return [_ari(*numbers) for numbers in sums.tolist()]
+        return [ari_of_sums(*numbers) for numbers in sums.tolist()]
     n_cells, n_rows, n_cols, *pairs = sums.T
     numerator, denominator = _ari_ratio(*pairs)
     scores = np.ones(len(sums))
@@ -179,7 +179,7 @@ def ari_of(table: Table) -> float:
     rows, cols, counts = cells(table)
     of_rows, of_cols = (_sums(lines, counts).astype(counts.dtype) for lines in (rows, cols))
     sizes = counts.size, int(np.count_nonzero(of_rows)), int(np.count_nonzero(of_cols))
-    return _ari(*sizes, counts.sum().item(), *(sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
+    return ari_of_sums(*sizes, counts.sum().item(), *(sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
 
 
 def vi_of(table: Table) -> float:
@@ -200,7 +200,7 @@ def vi_of(table: Table) -> float:
     return float((n * (logarithms(of_rows[rows] / n) + logarithms(of_cols[cols] / n))).sum() / n.sum())
 
 
-def _ari(
+def ari_of_sums(
     n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
 ) -> float:
     """Return the index from the numbers of non-empty cells, rows and columns, and from their sums of squares."""

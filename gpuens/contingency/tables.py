@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.contingency.kernel import count_pairs
-from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, is_dense, labels_of
+from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, labels_of, table_is_dense
 from gpuens.labels.columns import as_column
 from gpuens.labels.communities import as_sequences, columns_by_name
 from gpuens.labels.object_names import in_order_of, index_of_all
@@ -108,9 +108,13 @@ def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None)
 
 def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table:
     """Return the table of clusterings i and j."""
-    a, b, k_a, k_b = labels.matrix[i], labels.matrix[j], labels.n_clusters[i], labels.n_clusters[j]
+    return count_columns(labels.matrix[i], labels.matrix[j], labels.n_clusters[i], labels.n_clusters[j], w)
+
+
+def count_columns(a: np.ndarray, b: np.ndarray, k_a: int, k_b: int, w: np.ndarray | None = None) -> Table:
+    """Return the table (k_a, k_b) of two columns of codes (N,) in host memory, where larger codes are missing."""
     dtype = np.int64 if w is None else w.dtype
-    if is_dense(labels, i, j):
+    if table_is_dense(k_a, k_b, len(a)):
         flat = np.zeros(k_a * k_b + 1, dtype=dtype)
         cpu.count_table(np.ascontiguousarray(a), np.ascontiguousarray(b), (k_a, k_b), w, flat)
         return flat[:-1].reshape(k_a, k_b)

@@ -7,9 +7,11 @@ distinct label rows with each other.
 from gpuens.evidence.agreement import Agreement, agreement
 from gpuens.evidence.annotators import Annotators, annotators
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
+from gpuens.evidence.certificate import Certificate, certificate
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
+from gpuens.evidence.credible_ball import BallBounds, CredibleBall, NumberPosterior, credible_ball
 from gpuens.evidence.joins import Joins, joins
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
@@ -20,13 +22,17 @@ from gpuens.evidence.whole import Evidence
 __all__ = [
     "Agreement",
     "Annotators",
+    "BallBounds",
     "BeyondChance",
+    "Certificate",
     "Clusters",
     "ConsensusMatrix",
     "Consistency",
+    "CredibleBall",
     "Evidence",
     "Joins",
     "NewObjects",
+    "NumberPosterior",
     "Objects",
     "Pairs",
     "Spectrum",
@@ -34,8 +40,10 @@ __all__ = [
     "agreement",
     "annotators",
     "beyond_chance",
+    "certificate",
     "clusters",
     "consistency",
+    "credible_ball",
     "joins",
     "objects",
     "pairs",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.answers import AnswerRows
 from gpuens.labels.columns import as_column
 from gpuens.labels.encoding import encode_column, find_values
 from gpuens.labels.incidence import cluster_sums
@@ -37,7 +38,7 @@ class Annotators:
     between : ndarray (M, M, k), float64
         The specific agreement of two annotators on a name, from 0 to 1: twice the number of objects to which both gave
         the name, divided by how often the two gave the name to an object that both answered; NaN if they never did.
-        Computed on first access, in time proportional to M².
+        Computed on first access, in time proportional to M²; not for `gpuens.Answers`.
     """
 
     annotators: list[Any]
@@ -57,6 +58,8 @@ class Annotators:
 
     @cached_property
     def between(self) -> np.ndarray:
+        if isinstance(self._rows, AnswerRows):
+            raise TypeError("between compares all pairs of annotators; pass an Ensemble of few of them.")
         codes, clusterings = self._rows.codes, range(len(self.annotators))
         compared = np.array([_count_common(self._rows, codes[:, m]) for m in clusterings])  # (M, 2, M, k)
         votes, agreed = compared[:, 0], compared[:, 1]
@@ -105,8 +108,11 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
 def compare_annotators(rows: Rows, consensus: np.ndarray) -> Annotators:
     """Return the agreement for rows in one vocabulary; ``consensus`` (G,) is the code of a row's name, or -1."""
     ensemble = rows.ensemble
-    agreed = np.where(consensus < 0, ensemble.missing_code, consensus).astype(rows.codes.dtype)
-    compared, same = _count_common(rows, rows.xp.asarray(agreed))
+    if isinstance(rows, AnswerRows):
+        compared, same = rows.count_common(consensus)
+    else:
+        agreed = np.where(consensus < 0, ensemble.missing_code, consensus).astype(rows.codes.dtype)
+        compared, same = _count_common(rows, rows.xp.asarray(agreed))
     votes = rows.cluster_sizes().reshape(same.shape)
     return Annotators(ensemble.names, ensemble.categories[0], votes, compared, same, rows)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuens.evidence.agreement import Agreement, measure_agreement
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
+from gpuens.evidence.certificate import Certificate, certify
 from gpuens.evidence.clusters import Clusters, measure_clusters
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.inputs import CONVENTIONS, read_consensus
@@ -170,3 +171,7 @@ class Evidence:
     def pairs(self, **choices: Any) -> Pairs:
         """Return the result of `gpuens.evidence.pairs` for the base clusterings; the parameters are the same."""
         return pairs(self._rows, **({"missing": self.missing} | choices))
+
+    def certificate(self, loss: str = "binder", a: float = 1.0) -> Certificate:
+        """Return the result of `gpuens.evidence.certificate` for the consensus; the parameters are the same."""
+        return certify(self._rows, self._labels, loss, a)

@@ -1,5 +1,5 @@
-"""Base clusterings: mixed kinds, k-means or landmark spectral clusterings of features, Leiden clusterings of a graph,
-and clusterings by any clusterers."""
+"""Base clusterings: mixed kinds, k-means or landmark spectral clusterings of features, Leiden and Louvain
+clusterings of a graph, and clusterings by any clusterers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,7 @@ from gpuens.generate.kmeans import kmeans_ensemble
 from gpuens.generate.landmarks import landmark_ensemble
 from gpuens.generate.leiden import leiden_ensemble
 from gpuens.generate.leiden_partition import package
+from gpuens.generate.louvain import louvain_ensemble
 from gpuens.generate.mixed import mixed_ensemble
 from gpuens.runtime import checks
 
@@ -26,6 +27,7 @@ __all__ = [
     "kmeans_ensemble",
     "landmark_ensemble",
     "leiden_ensemble",
+    "louvain_ensemble",
     "mixed_ensemble",
     "of_kind",
 ]

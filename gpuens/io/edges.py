@@ -122,7 +122,8 @@ def _read_text(path: Path_, header: bool | None) -> Edges:
     strange = len(first) == 3 and not is_number(first[2].strip())
     words = not any(WHOLE.fullmatch(end.strip()) for end in first[:2])
     if LEADING_ZERO.search(text) is None:
-        with suppress(ValueError, OverflowError):  # names that are no integers, or lines that are no edges
+        # names that are no integers, lines that are no edges, or no line after the first (IndexError of pandas)
+        with suppress(ValueError, OverflowError, IndexError):
             return _edges_of_numbers(parsed(np.int64, (strange or words) if header is None else header))
     try:
         return _edges_of_texts(parsed(object, strange if header is None else header, chunksize=LINES))
@@ -148,6 +149,8 @@ def _first_lines(path: Path_, text: Any) -> tuple[list[bytes], int]:
 
 def _edges_of_numbers(table: Any) -> Edges:
     """Return the edges of a table of integers and, if there are three columns, weights."""
+    if not len(table):
+        raise ValueError("the first line is an edge, not names of columns.")
     numbers, names = number_names(table[0].to_numpy(), table[1].to_numpy())
     if names.dtype.kind not in "iu":
         raise OverflowError("names are integers of more than 64 bits.")

@@ -64,7 +64,8 @@ class FeatureFile(NamedTuple):
 class LabelFile(NamedTuple):
     """The result of `read_label_file`."""
 
-    ensemble: Ensemble  # base clusterings of the objects that have labels
+    # base clusterings of the objects that have labels: an Ensemble, or, of a long table, a SoftEnsemble or Answers
+    ensemble: Any
     ids: "pd.Index | None"  # names of all objects of the file, or a RangeIndex if the rows have only numbers
     labelled: np.ndarray | None  # mask of the objects in the ensemble; None if the ensemble has all objects
     form: str = ""  # form of the file, in words, if its columns are not the clusterings
@@ -219,6 +220,7 @@ class LabelOptions(NamedTuple):
     members: bool = False
     one_hot: bool = False
     grid: tuple[int, ...] | None = None
+    share_column: str | None = None
 
 
 def read_label_file(
@@ -236,20 +238,33 @@ def read_label_file(
         the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    label_options = LabelOptions(**options)
-    table, names, ids, _, form = _read_labels(path, label_options)
+    how = {"drop_unlabelled": drop_unlabelled, "shared_names": shared_names, "wide": wide}
+    return read_opened(path, None, LabelOptions(**options), **how)
+
+
+def read_opened(
+    path: Path_,
+    opening: tuple[Opened, LabelOptions] | None,
+    options: LabelOptions,
+    *,
+    drop_unlabelled: bool = False,
+    shared_names: bool = False,
+    wide: bool = False,
+) -> LabelFile:
+    """Return the result of `read_label_file` for a file that `open_labels` has opened, or None."""
+    table, names, ids, _, form = _read_labels(path, options, opening=opening)
     checks.check_label_shape(table.shape)
-    grid, source = label_options.grid, f"path {os.fspath(path)!r}"
+    grid, source = options.grid, f"path {os.fspath(path)!r}"
     if grid is not None and table.shape[0] != math.prod(grid):
         raise ValueError(
             f"grid {'x'.join(map(str, grid))} has {math.prod(grid):,} cells, but {source} has {table.shape[0]:,} "
             "objects; name the height and the width of the images."
         )
     clusterings = each_column(table)
-    if not (wide or label_options.transpose or form or grid):
+    if not (wide or options.transpose or form or grid):
         check_orientation(clusterings, spelling_of_file(path))
     # draws may repeat, and all columns of other forms are meant
-    every_column = label_options.columns is None and not label_options.transpose and not form
+    every_column = options.columns is None and not options.transpose and not form
     ensemble, labelled = Ensemble.from_labels(
         table if names is None else clusterings,
         names,
@@ -306,12 +321,19 @@ class _Labels(NamedTuple):
     form: str  # form of the file, in words, if its columns are not the clusterings
 
 
-def _read_labels(path: Path_, options: LabelOptions, lacking: Sequence[str] = (), *, results: bool = False) -> _Labels:
+def _read_labels(
+    path: Path_,
+    options: LabelOptions,
+    lacking: Sequence[str] = (),
+    *,
+    results: bool = False,
+    opening: tuple[Opened, LabelOptions] | None = None,
+) -> _Labels:
     """Read labels from a file; ``lacking`` are the options that may name columns of other files."""
     suffix, source = input_kind(path), f"path {os.fspath(path)!r}"
     if lacking and suffix not in TEXT_INPUTS:
         options = options._replace(sep=None, header=None, no_missing=None)
-    opened, options = _open_labels(path, suffix, options)
+    opened, options = open_labels(path, suffix, options) if opening is None else opening
     options, lacks = _options_of_columns(source, options, opened.names, lacking)
     is_table = options.columns is None and not opened.form  # whether some columns may be no clusterings
     if is_table:
@@ -346,8 +368,13 @@ def _read_labels(path: Path_, options: LabelOptions, lacking: Sequence[str] = ()
     return _Labels(table, None if unnamed else names, ids, lacks, opened.form)
 
 
-def _open_labels(path: Path_, suffix: str, options: LabelOptions) -> tuple[Opened, LabelOptions]:
+def open_labels(path: Path_, suffix: str, options: LabelOptions) -> tuple[Opened, LabelOptions]:
     """Open a file in the form that the options name; return also the options without those that are done."""
+    if options.share_column is not None and not options.long:
+        raise ValueError(
+            f"share_column={options.share_column!r} (--share-column) is for tables with a line for each label; say "
+            "long=True (--long), or leave it out."
+        )
     text = TextOptions(*(getattr(options, name) for name in TextOptions._fields))
     form = choose_form(options)
     if options.transpose:
@@ -356,7 +383,7 @@ def _open_labels(path: Path_, suffix: str, options: LabelOptions) -> tuple[Opene
     if form is None:
         return open_file(path, suffix, options.key, text, grid=options.grid), options
     columns = options.columns, options.exclude, options.id_column
-    opened = read_form(path, suffix, form, options.key, text, *columns)
+    opened = read_form(path, suffix, form, options.key, text, *columns, options.share_column)
     return opened, options._replace(columns=None, exclude=None, id_column=None)
 
 

@@ -147,6 +147,17 @@ class AnswerRows(Rows):
     def cluster_sizes(self) -> np.ndarray:
         return self.cluster_sums(self.counts)
 
+    def count_common(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how often each annotator gave each name (M, k), where ``names`` (G,) have one, and where the same.
+
+        ``names`` are codes; -1 is no name.
+        """
+        n_names, rows = len(self.ensemble.classes), np.repeat(names, np.diff(self.matrix.indptr))
+        columns = self.matrix.indices
+        masks = rows >= 0, columns % n_names == rows
+        counts = [np.bincount(columns[mask], minlength=self.n_clusters).reshape(-1, n_names) for mask in masks]
+        return counts[0], counts[1]
+
     def votes(self) -> np.ndarray:
         """Return the number of answers with each name for each object (G, k), float64."""
         return self.row_lookups(np.tile(np.eye(len(self.ensemble.classes)), (self.n_clusterings, 1)))

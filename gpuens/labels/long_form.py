@@ -197,7 +197,7 @@ def triples_to_matrix(triples: Triples) -> LongTable:
     triples.refuse_two_labels(
         lines,
         "leave one of them out, or, if both are its clusters, read shares (gpuens.SoftEnsemble.from_long) for "
-        f"{TAKERS} (--method scec)",
+        f"{TAKERS} (one table and --method scec)",
     )
     matrix = np.full((m, n), checks.MISSING, dtype=np.int32)
     matrix[lines.columns, lines.rows] = lines.labels

@@ -47,13 +47,12 @@ class Shares(NamedTuple):
         return len(self.categories)
 
     def write(self, matrix: np.ndarray) -> np.ndarray:
-        """Write the memberships into a matrix (n_objects, k); return the mask of the objects without any share.
+        """Write the memberships into a matrix (n_objects, k) of zeros; return the mask of the objects without a share.
 
-        Their rows are uniform.
+        The rows of these objects are uniform.
         """
         missing = np.ones(len(matrix), dtype=bool)
         missing[self.rows] = False
-        matrix[:] = 0.0
         matrix[self.rows, self.codes] = self.values
         matrix[missing] = 1.0 / self.n_clusters
         return missing

@@ -129,7 +129,7 @@ class SoftEnsemble:
             "leave out clusterings with many clusters, or name one cluster for each object",
         )
         xp, ends = devices.namespace(kind), np.cumsum(n_clusters)
-        matrix = xp.empty((n_objects, sum(n_clusters)))
+        matrix = xp.zeros((n_objects, sum(n_clusters)))
         missing = xp.ones(n_objects, dtype=bool)
         categories: list[np.ndarray] = [np.arange(0)] * len(parts)
         for (m, part), size, end in zip(soft.items(), n_clusters, ends.tolist(), strict=True):
@@ -386,7 +386,7 @@ def _as_labels(clustering: Any, name: object = None) -> Any:
 
 
 def _write_memberships(part: Any, matrix: Any, name: object) -> Any:
-    """Write a soft clustering into a matrix (n_objects, k); return the mask of its missing objects."""
+    """Write a soft clustering into a matrix (n_objects, k) of zeros; return the mask of its missing objects."""
     if isinstance(part, Shares):
         return part.write(matrix)
     xp = devices.namespace(devices.kind_of(part))

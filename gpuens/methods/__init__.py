@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuens.methods.registered import CONNECTED
 from gpuens.methods.registered import ESTIMATORS as ESTIMATORS
 from gpuens.methods.registered import REGISTRY as REGISTRY
-from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.defaults import METHOD, METHOD_WITH_LINKS
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def consensus(
     graph: Any = None,
     coordinates: Any = None,
     groups: Any = None,
+    must_link: Any = None,
+    cannot_link: Any = None,
     rng: Any = NOT_GIVEN,
     **parameters: Any,
 ) -> "Array":
@@ -127,7 +129,7 @@ def consensus(
         The number of clusters. By default, the number that `gpuens.evidence.suggestion` gives, with a warning if it is
         in doubt.
     method : str, optional
-        A key of `gpuens.methods`; by default "lwgp", and "qmi" with neighbours.
+        A key of `gpuens.methods`; by default "lwgp", "qmi" with neighbours, and "lwea" with links.
     features : array (n_objects, n_features), optional
         Features of the objects, for the methods that need them ("ecrmc").
     min_confidence : float, optional
@@ -144,6 +146,8 @@ def consensus(
         In place of a graph: places, each joined to the 6 nearest ones.
     groups : array (n_objects,), optional
         With coordinates: the slide or image of each object; no edge joins two.
+    must_link, cannot_link : array or DataFrame (n_pairs, 2), optional
+        Pairs of objects that must or must not be in one cluster, see `gpuens.Consensus.fit`.
     rng : optional
         SciPy's name of ``random_state`` (SPEC 7), a parameter of methods that draw; only one of both is passed.
     **parameters
@@ -164,10 +168,13 @@ def consensus(
     """
     neighbors = {"graph": graph, "coordinates": coordinates, "groups": groups}
     neighbors = {name: value for name, value in neighbors.items() if value is not None}
+    links = {"must_link": must_link, "cannot_link": cannot_link}
+    links = {name: value for name, value in links.items() if value is not None}
     if neighbors:
         estimator = make_with_neighbors(method, n_clusters, parameters)
     else:
-        estimator = make_estimator(METHOD if method is None else method, n_clusters, parameters)
+        default = METHOD_WITH_LINKS if links else METHOD
+        estimator = make_estimator(default if method is None else method, n_clusters, parameters)
     if min_confidence is not None:
         from gpuens.runtime import checks
 
@@ -179,7 +186,7 @@ def consensus(
 
         labels = Ensemble(labels, wide=wide)
         neighbors = {"graph": graph_of(labels.n_objects, labels.index, graph, coordinates, groups)}
-    estimator.fit(labels, **options, **neighbors)
+    estimator.fit(labels, **options, **neighbors, **links)
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Self, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -18,6 +18,7 @@ from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.suggestion import Suggestion, suggestion_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.graph import Graph
+from gpuens.labels.links import Links
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import nameless
@@ -30,6 +31,7 @@ from gpuens.partition.base import Partitioner
 from gpuens.partition.linkage.contiguous import contiguous_groups
 from gpuens.partition.linkage.dendrogram import Dendrogram, Work
 from gpuens.reduction import Reduction
+from gpuens.reduction.linked_groups import linked_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
@@ -76,6 +78,7 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
     cost = ""
     # part of a fit that runs on a GPU: "all steps", "all but the last step" or "the reduction"
     on_gpu = "all steps"
+    further_forms: ClassVar[tuple[type, ...]] = ()  # classes that `fit` takes beside an Ensemble
 
     # --- what a subclass may replace ----------------------------------------------------------------------------------
 
@@ -125,6 +128,8 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         features: Any = None,
         sample_weight: Any = None,
         graph: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
         wide: bool = False,
     ) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
@@ -146,10 +151,22 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
         the next; `distances_` are the largest so far. `predict` has no graph, and gives each object the most similar
         cluster.
 
+        ``must_link`` and ``cannot_link`` (n_pairs, 2) are pairs of objects that must or must not be in one cluster:
+        positions, names of objects (texts, or a DataFrame) or a sparse matrix. Average linkage (`gpuens.EAC`,
+        `gpuens.LWEA`, `gpuens.WEAC`) keeps all of them; `gpuens.Median` keeps must-links, and has a penalty for
+        cannot-links; other methods refuse both. In a linkage, objects joined by must-links merge first, at distance 0,
+        and count as their union; a merge of clusters with a cannot-linked pair is forbidden. Linked objects are leaves
+        of their own beside objects with equal labels. Contradictions, and numbers of clusters that the links exclude,
+        are a ValueError. `predict` has no links.
+
         ``wide`` says that rows are objects, even if there are more clusterings than objects, see `gpuens.Ensemble`.
         """
+        linked = must_link is not None or cannot_link is not None
         parts, name = self.checked_parts(), type(self).__name__
         parts.refuse_features(features, name)
+        if linked:
+            parts.refuse_links(name, X, graph)
+            parts = parts.constrained()
         if graph is not None:
             parts.refuse_graph(name, X, sample_weight)
             parts = parts.connected()
@@ -172,12 +189,15 @@ class Method(Results, Parameters, ClusterMixin, BaseEstimator):
             self.fit_reduced(parts, ensemble, keep_objects, partial(self.learn, parts))
             return self
         graph = None if graph is None else Graph.of(graph, ensemble.n_objects, ensemble.index)
+        links = Links.of(must_link, cannot_link, ensemble.n_objects, ensemble.index) if linked else None
         copies = None if sample_weight is None else parts.copies(sample_weight, ensemble, name, self._k)
         if copies is not None:
             parts = parts.in_units(copies.unit)
 
         def reduce(device: str) -> Reduction:
             rows = Rows(ensemble, None if copies is None else copies.counts, device)
+            if links is not None:
+                return linked_groups(rows, links)
             return parts.reduce(rows, copies is not None) if graph is None else contiguous_groups(rows, graph)
 
         # the warning is about numbers of objects

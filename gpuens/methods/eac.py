@@ -6,9 +6,8 @@ from gpuens.methods.base import Linkage
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
-from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
-
-MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # similarity for each value of ``missing``
+from gpuens.similarity import Measure
+from gpuens.similarity.coassociation import MEASURES
 
 
 class EAC(Linkage):
@@ -84,6 +83,12 @@ class EAC(Linkage):
     >>> labels = [[0, 0, 1, 1, 0, 0], [0, 0, 1, 2, 0, 0], [0, 0, 1, 1, 0, 1]]
     >>> ge.EAC(n_clusters=3).fit_predict(labels, graph=ge.Graph.grid((1, 6))).tolist()
     [0, 0, 1, 1, 2, 2]
+
+    Objects 2 and 3 must be in one cluster, and 3 and 4 must not:
+
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> ge.EAC(n_clusters=2).fit_predict(labels, must_link=[[2, 3]], cannot_link=[[3, 4]]).tolist()
+    [0, 0, 0, 0, 1, 1]
 
     Clusterings of samples of the objects, with None for objects outside a sample:
 

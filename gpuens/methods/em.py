@@ -96,6 +96,7 @@ class EM(SharedNames):
     """
 
     cost = "G M k"
+    further_forms = (Answers,)
     criterion: str = "icl"
     n_init: int = 10
     max_iter: int = 100

@@ -15,6 +15,7 @@ from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
 from gpuens.labels.weights import integer_unit
 from gpuens.methods.parts import Parts
 from gpuens.partition.base import MostSimilar, Partition
+from gpuens.partition.linkage.constrained import ConstrainedTree
 from gpuens.partition.linkage.contiguous import ContiguousTree
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
@@ -270,6 +271,8 @@ class Fit:
         name, tree = "cophenetic_correlation()", self.partition
         if isinstance(tree, ContiguousTree):
             raise AttributeError(f"{name} needs heights that are means over all pairs, but those of a graph are not.")
+        if isinstance(tree, ConstrainedTree):
+            raise AttributeError(f"{name} needs heights that are means over all pairs, but those of links are not.")
         if not isinstance(tree, CutTree) or not isinstance(self.parts.partitioner, AverageLinkage):
             raise AttributeError(f"this {self.method} has no {name}, because no average linkage was fitted.")
         if self.reduction.groups() is not self.reduction:

@@ -22,6 +22,7 @@ import numpy as np
 from gpuens.labels.incidence import label_weights
 from gpuens.labels.rows import Rows, sizes_by_rule
 from gpuens.partition import Partition
+from gpuens.partition.linkage.constrained import ConstrainedLinkage
 from gpuens.partition.linkage.contiguous import ContiguousLinkage
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -100,6 +101,8 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int | float, n_cluste
     """Return the advice for a lopsided result; it names a parameter if the method has a suitable parameter."""
     if isinstance(partitioner, ContiguousLinkage):
         return "ask for more clusters, or fit without graph"
+    if isinstance(partitioner, ConstrainedLinkage):
+        return "ask for more clusters, or give other links"
     names = estimator._get_param_names()
     alternative = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:

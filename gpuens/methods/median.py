@@ -33,6 +33,8 @@ class Median(Seeded):
         200 moves in a sweep.
     max_iter : int
         The most sweeps over all rows in a start.
+    link_penalty : float > 0, optional
+        λ of `fit(labels, must_link=…, cannot_link=…)`, see Notes. None: more than any loss, 2, or 2 log2 N for "vi".
     random_state : int, None or numpy.random.Generator
         For starts and orders; the same seed gives the same labels, on every device and with any number of threads.
     reduction : optional
@@ -48,6 +50,17 @@ class Median(Seeded):
     n_iter_ : int
         Number of sweeps.
     converged_ : bool
+    n_violated_links_ : int
+        Only with links: the number of cannot-links within clusters.
+
+    Notes
+    -----
+    With links, objects joined by must-links move together, and the search minimises
+
+        mean loss + λ |{cannot-links within a cluster}|
+
+    With the default λ, a cannot-link is violated only where the search finds no place to which its objects can move,
+    as with a small `n_clusters`. `objective_` is the mean loss alone.
 
     References
     ----------
@@ -65,6 +78,8 @@ class Median(Seeded):
     >>> est = ge.Median(loss="vi").fit(labels)
     >>> est.labels_.tolist(), round(est.objective_, 3)
     ([0, 0, 0, 1, 1, 1], 0.486)
+    >>> est.fit(labels, cannot_link=[[4, 5]]).labels_.tolist(), est.n_violated_links_
+    ([0, 0, 0, 1, 1, 2], 0)
     """
 
     cost = "G M k"
@@ -74,6 +89,9 @@ class Median(Seeded):
     max_clusters: int | None = None
     n_init: int = 16
     max_iter: int = 100
+    link_penalty: float | None = None
 
     def _parts(self) -> tuple[None, Partitioner]:
-        return None, MedianSearch(self.loss, self.a, self.max_clusters, self.n_init, self.max_iter, self.random_state)
+        return None, MedianSearch(
+            self.loss, self.a, self.max_clusters, self.n_init, self.max_iter, self.random_state, self.link_penalty
+        )

@@ -10,7 +10,7 @@ that class, and no parameter. An entry that a docstring lacks in its section "Pa
 """
 
 import inspect
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_origin
 
 from gpuens.runtime.options import SECTION, entries_of, names_of
 
@@ -47,8 +47,9 @@ def _signature(cls: type) -> inspect.Signature:
         for name, default in vars(base).items():
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if name in FIRST else inspect.Parameter.KEYWORD_ONLY
             field = None
-            if name in annotations and not name.startswith("_"):
-                field = inspect.Parameter(name, kind, default=default, annotation=annotations[name])
+            annotation = annotations.get(name, ClassVar)
+            if ClassVar not in (annotation, get_origin(annotation)) and not name.startswith("_"):
+                field = inspect.Parameter(name, kind, default=default, annotation=annotation)
             fields.setdefault(name, field)
     order = [*FIRST, *(name for name in fields if name not in FIRST + LAST), *LAST]
     parameters = [field for name in order if (field := fields.get(name)) is not None]

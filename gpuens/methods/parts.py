@@ -6,8 +6,9 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import Copies, copies_of
-from gpuens.partition import PARTITIONERS
+from gpuens.partition import PARTITIONERS, MedianSearch
 from gpuens.partition.base import Partitioner
+from gpuens.partition.linkage.constrained import ConstrainedLinkage
 from gpuens.partition.linkage.contiguous import ContiguousLinkage
 from gpuens.partition.linkage.partitioners import AverageLinkage
 from gpuens.reduction import CATree, CoreGroups, Reducer, Reduction, Sample, check_reduced, core_groups, reducer
@@ -120,6 +121,28 @@ class Parts(NamedTuple):
                 "reduction, sample_weight, min_size and missing='ignore'."
             )
 
+    def refuse_links(self, name: str, X: Any = None, graph: Any = None) -> None:
+        """Raise TypeError for a fit that cannot use must-links and cannot-links."""
+        similarity, partitioner = self.similarity, self.partitioner
+        reason: str | None = None
+        is_linkage = similarity is not None and similarity.kind == "diagonal" and type(partitioner) is AverageLinkage
+        if not is_linkage and type(partitioner) is not MedianSearch:
+            names = [type(part).__name__ for part in (similarity, partitioner) if part is not None]
+            reason = f"{name} ({' and '.join(names)}) does not use them"
+        elif graph is not None:
+            reason = "graph was given, too"
+        elif self.reduction is not None:
+            reason = f"reduction={checks.shown(self.reduction)} was given, too, whose rows stand for several objects"
+        elif isinstance(partitioner, AverageLinkage) and partitioner.min_size is not None:
+            reason = f"min_size={partitioner.min_size} was given, too, which would join clusters"
+        elif devices.chunked(X):
+            reason = "labels are in chunks; pass labels.compute()"
+        if reason is not None:
+            raise TypeError(
+                f"must_link or cannot_link were given, but {reason}; Median, and EAC, LWEA and WEAC with average "
+                "linkage take links, without graph, reduction, min_size and missing='ignore'."
+            )
+
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise MemoryError, before the work begins, if similarity or partition would exceed the memory budget."""
         self.partitioner.refuse_too_many(rows, n_clusters, self._kind)
@@ -149,6 +172,12 @@ class Parts(NamedTuple):
     def connected(self) -> "Parts":
         """Return the parts of a linkage that merges adjacent clusters only."""
         return self._replace(partitioner=ContiguousLinkage.of(self.partitioner))
+
+    def constrained(self) -> "Parts":
+        """Return the parts for a fit with must-links and cannot-links."""
+        if isinstance(self.partitioner, MedianSearch):
+            return self
+        return self._replace(partitioner=ConstrainedLinkage.of(self.partitioner))
 
     def reduce(self, rows: Rows, weighted: bool) -> Reduction:
         """Return the reduction of rows; refuse one that ignores their counts if these are weights."""

@@ -68,7 +68,8 @@ class SCEC(Seeded):
     Notes
     -----
     ``fit`` also takes soft base clusterings: a list whose elements are memberships (n_objects, k_h), with rows that sum
-    to 1 (all NaN for a missing object), or labels (n_objects,). Each object is kept separately, without core groups.
+    to 1 (all NaN for a missing object), labels (n_objects,), or sets of members that may overlap; or a
+    `gpuens.SoftEnsemble`, such as that of a long table. Each object is kept separately, without core groups.
 
     The defaults were chosen by experiment (`bench/results/scec.md`): on iris, pen digits and spoken letters with three
     kinds of ensembles the mean NMI is .59 for α = 0, .73 for .25, and .745 to .748 from .5 to 1.5; a larger α also
@@ -104,6 +105,7 @@ class SCEC(Seeded):
     """
 
     cost = "G M k"
+    further_forms = (SoftEnsemble,)
     alpha: float = 1.0
     beta: float = 2.0
     init: Any = "kmeans"

@@ -187,6 +187,8 @@ class Spatial(Domains, Seeded):
         graph: Any = None,
         coordinates: Any = None,
         groups: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
     ) -> Self:
         """Find the domains of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
@@ -200,14 +202,16 @@ class Spatial(Domains, Seeded):
             In place of a graph: places, each joined to the 6 nearest ones (`gpuens.Graph.neighbors`).
         groups : array (n_objects,), optional
             With coordinates: the slide or image of each object; no edge joins two.
-        features, sample_weight
+        features, sample_weight, must_link, cannot_link
             Not supported.
         wide : bool
             As in `gpuens.Ensemble`.
         """
-        if features is not None or sample_weight is not None:
-            name = "features" if features is not None else "sample_weight"
-            raise TypeError(f"{name} were given, but Spatial uses labels and neighbours alone; leave {name} out.")
+        unused = {"features": features, "sample_weight": sample_weight}
+        unused |= {"must_link": must_link, "cannot_link": cannot_link}
+        for name, value in unused.items():
+            if value is not None:
+                raise TypeError(f"{name} were given, but Spatial uses labels and neighbours alone; leave {name} out.")
         parts = self.checked_parts()
         if devices.chunked(X):
             X = self._in_memory(X)

@@ -10,6 +10,8 @@ So a pair that is together only in the clustering costs a, and a pair that is to
 index, a ratio of the three sums for φ(x) = x (x - 1). An object without a label is alone in that clustering; φ(1) = 0,
 so it adds nothing to any sum.
 
+With links, the rows of a must-link group move together, and each cannot-link within a cluster adds a penalty λ.
+
 Moving a row from cluster r to cluster s changes φ of 2 M numbers n_rc. So a sweep over the rows costs O(G M k), and no
 matrix of objects is needed. Clusterings that put the same objects together count as one with a weight.
 
@@ -24,17 +26,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.contingency.losses import LOSSES, check_loss
 from gpuens.labels.odd_columns import first_equal_clusterings
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import TABLE, times_log
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
+from gpuens.reduction.linked_groups import LinkedRows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
-LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows whose partitions are all tried; 8 rows have 4,140
 ROWS_OF_STARTS = 4_000  # largest number of rows for starts on all rows; otherwise starts draw so many objects
 SETTLED = 200  # above ROWS_OF_STARTS, sweeps end when at most one in so many rows moves
@@ -57,6 +60,7 @@ class MedianSearch(Partitioner):
     n_init: int = 16
     max_iter: int = 100
     random_state: Any = 0
+    link_penalty: float | None = None
     takes = ("labels",)
 
     @property
@@ -64,14 +68,11 @@ class MedianSearch(Partitioner):
         return True
 
     def __post_init__(self) -> None:
-        checks.check_choice(self.loss, "loss", LOSSES)
-        if checks.check_between(self.a, "a", 0.0, 2.0) != 1.0 and self.loss == "omari":
-            raise ValueError(
-                f"a={self.a} weighs the two kinds of error of loss 'binder' or 'vi', but 'omari' has no such weight; "
-                "leave it out."
-            )
+        check_loss(self.loss, self.a)
         if self.max_clusters is not None:
             checks.check_integer(self.max_clusters, "max_clusters", minimum=1)
+        if self.link_penalty is not None:
+            checks.check_real(self.link_penalty, "link_penalty", above=0.0)
         checks.check_runs(self.n_init, self.max_iter)
         checks.make_generator(self.random_state)
 
@@ -83,6 +84,8 @@ class MedianSearch(Partitioner):
             )
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        if isinstance(rows, LinkedRows):
+            rows.refuse_more(n_clusters)
         # 1 stands also for a free number
         max_clusters = n_clusters if n_clusters > 1 else self._largest_n_clusters(rows)
         checks.check_memory(
@@ -98,11 +101,12 @@ class MedianSearch(Partitioner):
         fewest, limit = (1, self._largest_n_clusters(rows)) if n_clusters is None else (n_clusters, n_clusters)
         sample = rows if rows.n_rows <= ROWS_OF_STARTS else rows.draw_for(fewest, ROWS_OF_STARTS, rng)
         search = _Search(self, sample, fewest, limit)
-        best = search.best_of_all() if len(sample) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
+        has_few = len(search.movable) <= FEW
+        best = search.best_of_all() if has_few else search.best_of(search.starts(self.n_init, rng), rng)
         if sample is not rows:
             labels = self._rule(sample, np.asarray(by_first_row(best.labels)))(rows)
             search = _Search(self, rows, fewest, limit, settled=len(rows) // SETTLED)
-            best = search.descend(labels[None], np.arange(len(rows))[None])
+            best = search.descend(labels[None], search.movable[None])
         labels = np.asarray(by_first_row(best.labels))
         k = int(labels.max()) + 1
         if n_clusters is None and self.max_clusters is None and k == limit < rows.n_rows:
@@ -111,7 +115,17 @@ class MedianSearch(Partitioner):
                 "time, or take loss='vi', which has fewer clusters."
             )
         results = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
+        if search.links is not None:
+            first, second = labels[search.links.first], labels[search.links.second]
+            n_violated = int(np.count_nonzero(first == second))
+            results |= {"objective": best.loss - search.links.penalty * n_violated, "n_violated_links": n_violated}
         return Partition(labels, k, self._rule(rows, labels), results)
+
+    def _penalty(self, n_objects: int) -> float:
+        """Return the penalty of a cannot-link within a cluster; by default, it exceeds all losses."""
+        if self.link_penalty is not None:
+            return float(self.link_penalty)
+        return 2.0 * max(1.0, float(np.log2(n_objects))) if self.loss == "vi" else 2.0
 
     def _largest_n_clusters(self, rows: Rows) -> int:
         """Return the largest number of clusters that may be found if the number is free."""
@@ -132,6 +146,11 @@ class MedianSearch(Partitioner):
             of_together, of_spread = _slopes(shared, objects, rows)
             cost, const = -shared * np.repeat(of_together, np.diff(rows.offsets))[:, None], -objects * of_spread.sum()
         return Nearest(cost, const, np.arange(k))
+
+
+def smallest_loss(rows: Rows, loss: str, a: float) -> float:
+    """Return the smallest mean loss of all partitions of at most `FEW` rows, with any number of clusters."""
+    return _Search(MedianSearch(loss, a), rows, 1, len(rows)).best_of_all().loss
 
 
 class _Optimum(NamedTuple):
@@ -155,11 +174,16 @@ class _Search:
             table = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
         self.loss = cpu.MedianLoss(LOSSES.index(partitioner.loss), float(partitioner.a), table)
         self.bounds = cpu.MedianBounds(fewest, limit, int(partitioner.max_iter), settled)
+        self.links: cpu.MedianLinks | None = None
+        self.movable = np.arange(len(rows))  # first rows of the blocks that move together
+        if isinstance(rows, LinkedRows):
+            self.links = cpu.MedianLinks(*rows.links(), partitioner._penalty(rows.n_objects))
+            self.movable = np.flatnonzero(rows.group == self.movable)
 
     def best_of_all(self) -> _Optimum:
         """Return the best of all partitions, for few rows."""
         labels = np.empty(len(self.rows), dtype=np.int64)
-        return _Optimum(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
+        return _Optimum(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels, self.links), 1, True)
 
     def starts(self, n_init: int, rng: np.random.Generator) -> np.ndarray:
         """Return the labels (n_init, G) of the starts, where -1 means that the search allocates the row.
@@ -189,13 +213,18 @@ class _Search:
 
     def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Optimum:
         """Return the best partition to which the starts (n_init, G) lead."""
-        return self.descend(starts, rng.permuted(np.tile(np.arange(starts.shape[1]), (len(starts), 1)), axis=1))
+        return self.descend(starts, rng.permuted(np.tile(self.movable, (len(starts), 1)), axis=1))
 
     def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Optimum:
-        """Return the best partition to which the starts (n_init, G) lead if they visit the rows in these orders."""
+        """Return the best partition to which the starts (n_init, G) lead if they visit the rows in these orders.
+
+        ``orders`` (n_init, n) are permutations of the movable rows.
+        """
         labels = np.ascontiguousarray(starts, dtype=np.int64)
+        if self.links is not None:
+            labels = np.ascontiguousarray(labels[:, self.links.group])
         losses, sweeps = np.empty(len(labels)), np.empty(len(labels), dtype=np.int64)
-        cpu.search_medians(self.ensemble, self.loss, self.bounds, orders, labels, losses, sweeps)
+        cpu.search_medians(self.ensemble, self.loss, self.bounds, orders, labels, losses, sweeps, self.links)
         best = int(losses.argmin())
         return _Optimum(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
 

@@ -17,6 +17,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import exponentials
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.observed import ObservedCoassociation
 
 PAIRS_AT_A_TIME = 2**18  # pairs of objects whose labels are compared at a time, so that they stay in the cache
 SMALLEST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make ECI 0
@@ -82,6 +83,12 @@ class LWCA(Measure):
         return Diagonal(index * weights_of_clusters(self.weights, rows), rows.offsets, eci=index)
 
 
+MEASURES: dict[str, type[Coassociation | ObservedCoassociation]] = {
+    "zero": Coassociation,
+    "ignore": ObservedCoassociation,
+}  # the measure for each meaning of a missing label
+
+
 def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "auto") -> np.ndarray:
     """Return the ensemble-driven cluster index ECI(C) = exp(-H(C) / (θ M)) of every cluster (eq 10).
 
@@ -141,7 +148,13 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
 
 
 def coassociation(
-    ens: Any, rows: Any = None, cols: Any = None, *, wide: bool = False, device: str = "auto"
+    ens: Any,
+    rows: Any = None,
+    cols: Any = None,
+    *,
+    missing: str = "zero",
+    wide: bool = False,
+    device: str = "auto",
 ) -> devices.Array:
     """Return the share of the M clusterings that put two objects into one cluster (eq 12), as a dense block.
 
@@ -150,6 +163,9 @@ def coassociation(
     ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
+    missing : {"zero", "ignore"}
+        "zero": a missing label matches nothing, and the denominator stays M. "ignore": the consensus matrix of Monti et
+        al. for clusterings of samples, a share of the clusterings that label both objects.
     wide : bool
         As in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
@@ -157,40 +173,85 @@ def coassociation(
     Returns
     -------
     array (n_rows, n_cols), float64, in the memory of the labels
-        A missing label matches nothing, and the denominator stays M.
+        With missing="ignore", NaN for two objects that no clustering labels both.
 
     Raises
     ------
+    ValueError
+        For another word as ``missing``.
     MemoryError
         For a block larger than the memory budget, before it is allocated.
+
+    References
+    ----------
+    Monti et al., "Consensus clustering: a resampling-based method for class discovery", Machine Learning 52 (2003)
+    91-118, eq 1.
 
     Examples
     --------
     >>> import gpuens as ge
     >>> ge.similarity.coassociation([[0, 0, 1], [0, 1, 1]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+
+    No clustering has labels of both the first and the last object:
+
+    >>> ge.similarity.coassociation([[0, 0, 1, None], [None, 1, 1, 0]], missing="ignore", rows=[0, 1]).tolist()
+    [[1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.5, 0.0]]
     """
+    measure = MEASURES[checks.check_choice(missing, "missing", MEASURES)]()
     labels = ens if isinstance(ens, Rows) else Ensemble(ens, wide=wide)
-    return _block(Coassociation(), as_rows(labels, device), rows, cols)
+    return _block(measure, as_rows(labels, device), rows, cols)
 
 
-def shares_of_pairs(ensemble: Ensemble, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12), (n_pairs,)."""
+def shares_of_pairs(
+    ensemble: Ensemble, first: np.ndarray, second: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12), (n_pairs,).
+
+    With the weights (M,) of the clusterings, it is their share of the sum of the weights.
+    """
     codes, missing = ensemble.codes, ensemble.missing_code
     shares = np.empty(len(first))
+    weights = np.ones(ensemble.n_clusterings, dtype=np.int64) if weights is None else weights
+    total = np.cumsum(weights)[-1]  # in the order of the clusterings, so that the share of all is 1
 
     def compare(start: int, stop: int) -> None:
         for low in range(start, stop, PAIRS_AT_A_TIME):
             pairs = slice(low, min(stop, low + PAIRS_AT_A_TIME))
-            n_equal = np.zeros(pairs.stop - low, dtype=np.int64)
-            for column in codes.T:
+            equal_weights = np.zeros(pairs.stop - low, dtype=weights.dtype)
+            for column, weight in zip(codes.T, weights, strict=True):
                 first_codes = column.take(first[pairs])
                 equal = first_codes == column.take(second[pairs])
-                n_equal += equal & (first_codes != missing) if ensemble.has_missing else equal
-            np.divide(n_equal, ensemble.n_clusterings, out=shares[pairs])
+                equal_weights += weight * (equal & (first_codes != missing) if ensemble.has_missing else equal)
+            np.divide(equal_weights, total, out=shares[pairs])
 
     devices.over_ranges(compare, len(first), grain=devices.worth_a_thread(10.0 * ensemble.n_clusterings))
     return shares
+
+
+def agreement_on_pairs(shares: np.ndarray, weights: np.ndarray) -> float:
+    """Return Fleiss' kappa of M clusterings that put the objects of each pair into one cluster or into two.
+
+    ``shares`` c (n_pairs,) are those of `shares_of_pairs`, and ``weights`` w (M,) those of the clusterings. With the
+    mean p of the shares,
+
+        κ = (D - p²) / (p - p²),   D = (mean(c²) - s p) / (1 - s),   s = Σ_m w_m² / (Σ_m w_m)²:
+
+    1 for equal clusterings, about 0 for independent ones, nan for a single one. D is the probability that two different
+    clusterings both put a random pair into one cluster (with unequal weights, as if each did so for a share p of them).
+
+    >>> import numpy as np
+    >>> from gpuens.similarity.coassociation import agreement_on_pairs
+    >>> round(agreement_on_pairs(np.array([1.0, 1.0, 0.0, 0.5]), np.ones(2)), 3)
+    0.467
+    """
+    p, concentration = float(np.mean(shares)), float(np.sum(weights**2.0) / np.sum(weights, dtype=float) ** 2)
+    if concentration > 1 - 1e-9:
+        return float("nan")
+    if not 0.0 < p < 1.0:
+        return 1.0
+    both = (float(np.mean(shares**2)) - concentration * p) / (1 - concentration)
+    return (both - p * p) / (p - p * p)
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
@@ -207,6 +268,11 @@ def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, de
     return _block(LWCA(theta), as_rows(ens, device), rows, cols)
 
 
-def _block(measure: Coassociation | LWCA, all_rows: Rows, rows: Any, cols: Any) -> devices.Array:
-    block = checks.check_block(rows, cols, all_rows.n_rows, devices.memory_budget(all_rows.device), "co-association")
+def _block(
+    measure: Coassociation | LWCA | ObservedCoassociation, all_rows: Rows, rows: Any, cols: Any
+) -> devices.Array:
+    budget = devices.memory_budget(all_rows.device)
+    if isinstance(measure, ObservedCoassociation):
+        budget //= 3  # two sums and their ratio
+    block = checks.check_block(rows, cols, all_rows.n_rows, budget, "co-association")
     return measure(all_rows).block(all_rows, *block)

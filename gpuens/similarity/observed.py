@@ -45,22 +45,27 @@ class Observed(Similarity):
         return 1.0
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        together = self._sums(rows.codes, self.offsets, self.weights, start, stop, first, rows.device)
-        offsets = np.arange(rows.n_clusterings + 1)
-        labelled = _mark_labelled(rows)
-        labelled_weights = self._sums(labelled, offsets, self.of_clusterings, start, stop, first, rows.device)
-        return np.divide(together, labelled_weights, out=together, where=labelled_weights > 0)
+        together, labelled = self._pair_weights(rows.take(slice(start, stop)), rows.take(slice(first, None)))
+        return np.divide(together, labelled, out=together, where=labelled > 0)
 
-    @staticmethod
-    def _sums(
-        codes: Any, offsets: np.ndarray, weights: np.ndarray, start: int, stop: int, first: int, device: str
-    ) -> np.ndarray:
-        """Return the total weight of the common clusters of rows, host; whole numbers if the weights are."""
-        means = coassociation_tile(
-            codes[start:stop], codes[first:], offsets, weights.astype(np.float64, copy=False), device=device
-        )
-        sums: np.ndarray = devices.to_host(means) * codes.shape[1]
-        return np.rint(sums) if weights.dtype.kind == "i" else sums
+    def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
+        """Return the similarities of rows i to rows j in the memory of the labels, NaN if no clustering labels both."""
+        together, labelled = self._pair_weights(rows.take(i), rows.take(j))
+        with np.errstate(invalid="ignore"):
+            return devices.give_back(together / labelled, rows.ensemble.device_kind)
+
+    def _pair_weights(self, rows: Rows, cols: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of the clusterings with a common cluster, and with two labels, for all pairs, host."""
+
+        def sums(codes: Any, col_codes: Any, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            weights_of_clusters = weights.astype(np.float64, copy=False)
+            means = coassociation_tile(codes, col_codes, offsets, weights_of_clusters, device=rows.device)
+            total: np.ndarray = devices.to_host(means) * rows.n_clusterings
+            return np.rint(total) if weights.dtype.kind == "i" else total
+
+        offsets = np.arange(rows.n_clusterings + 1)
+        together = sums(rows.codes, cols.codes, self.offsets, self.weights)
+        return together, sums(_mark_labelled(rows), _mark_labelled(cols), offsets, self.of_clusterings)
 
     def self_similarities(self, rows: Rows) -> np.ndarray:
         return devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)).astype(np.float64)

@@ -166,8 +166,9 @@ def modes(
 
     Parameters
     ----------
-    labels : anything that `gpuens.Ensemble` takes, or a list that contains memberships (n_objects, k)
-        (n_objects, n_clusterings). Memberships are compared by the cluster of the largest share.
+    labels : anything that `gpuens.Ensemble` or `gpuens.SoftEnsemble` takes
+        (n_objects, n_clusterings). Memberships are compared by the cluster of the largest share, the first of equal
+        ones.
     n : int, optional
         The number of modes; None finds it, at most 9, by the test that the module describes.
     method : str

@@ -8,6 +8,8 @@ import numpy as np
 
 from gpuens.io import annotated
 from gpuens.io.annotated import BESIDE, REST
+from gpuens.labels.codes import factorize
+from gpuens.labels.name_tree import NamesInTree
 from gpuens.labels.vocabulary import as_texts, nameless
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
@@ -30,18 +32,22 @@ def results_of(
     membership: bool = False,
     min_confidence: float | None = None,
     weights: Any = None,
+    in_tree: NamesInTree | None = None,
 ) -> FitResults:
     """Return the labels of a fitted estimator; on request, also the evidence and the membership.
 
     ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit. An
     object whose confidence is below ``min_confidence`` has the label -1, or "Unknown" among names. ``weights`` are
-    those of the objects in the fit; None means that each object counts once.
+    those of the objects in the fit; None means that each object counts once. ``in_tree`` are names in a tree, which are
+    the labels in place of those of the estimator, and whose support belongs to the evidence.
     """
-    labels, n_doubtful = estimator.labels_, None
+    labels, n_doubtful = estimator.labels_ if in_tree is None else in_tree.labels, None
     if min_confidence is not None:
         labels = estimator.confident_labels(min_confidence)
         n_doubtful = int((to_host(estimator.confidence_) < min_confidence).sum())
     means, beside = _evidence(estimator, weights) if evidence else (None, {})
+    if evidence and in_tree is not None:
+        beside["support"] = in_tree.support
     if membership:
         beside["membership"] = to_host(estimator.membership_)
     beside = {
@@ -52,19 +58,23 @@ def results_of(
 
 
 def all_results_of(
-    estimator: Any, labelled: Any, min_confidence: float | None = None, weights: Any = None
+    estimator: Any,
+    labelled: Any,
+    min_confidence: float | None = None,
+    weights: Any = None,
+    in_tree: NamesInTree | None = None,
 ) -> FitResults:
     """Return labels, evidence and membership for an AnnData.
 
     If the evidence does not fit the memory, or if weights have fractions, it is left out with a warning.
     """
     try:
-        return results_of(estimator, labelled, True, estimator.fit_.gives_membership, min_confidence, weights)
+        return results_of(estimator, labelled, True, estimator.fit_.gives_membership, min_confidence, weights, in_tree)
     except (MemoryError, TypeError) as error:
         if min_confidence is not None or (isinstance(error, TypeError) and estimator.fit_.lacks_evidence() is None):
             raise
         checks.warn(f"certainty, confidence and margin are left out: {error}")
-        return results_of(estimator, labelled, False, estimator.fit_.gives_membership)
+        return results_of(estimator, labelled, False, estimator.fit_.gives_membership, in_tree=in_tree)
 
 
 def annotated_entries(
@@ -145,3 +155,11 @@ def vote_facts(estimator: Any) -> dict[str, Any]:
         "n_unanswered": estimator.n_unanswered_,
         "agreement_with_consensus": {name: None if share != share else share for name, share in shares},
     }
+
+
+def tree_sizes(in_tree: NamesInTree) -> dict[str, int]:
+    """Return the number of objects of each name in a tree, the most frequent name first."""
+    codes, names = factorize(in_tree.labels)
+    sizes = np.bincount(codes)
+    order = np.argsort(-sizes, kind="stable")
+    return dict(zip(np.asarray(names)[order].tolist(), sizes[order].tolist(), strict=True))

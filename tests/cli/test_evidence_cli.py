@@ -225,3 +225,14 @@ def test_modes_tells_the_stories_of_a_file(folder, call):
     ] == [1, 1]
     told = json.loads("\n".join(call("modes runs.npy -n 1 --json --quiet")[1]))
     assert (len(told["modes"]), told["input"]) == (1, "runs.npy")
+
+
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_adds_the_credible_ball_of_draws(folder, call, done):
+    ball = gpuens.evidence.credible_ball(io.read_labels("labels.csv"), TRUTH)
+    assert done("evidence labels.csv truth.csv --credible-ball vi")[-6:] == str(ball).splitlines()
+    found = json.loads("".join(done("evidence labels.csv truth.csv --credible-ball binder --json")))["credible_ball"]
+    assert (found["loss"], found["posterior"]["values"]) == ("binder", ball.posterior.values.tolist())
+    assert "credible_ball" not in json.loads("".join(done("evidence labels.csv truth.csv --json")))

@@ -65,6 +65,7 @@ write.csv(data.frame(consensus), "of_ccp.csv")
 write.csv(as.data.frame(classes, row.names = samples), "classes.csv")
 write.csv(seurat@meta.data, "of_seurat.csv")
 write.csv(agreement, "agreement.csv")
+write.csv(data.frame(partition, radius, farthest), "of_draws.csv")
 write.csv(as.matrix(cophenetic(as.dendrogram(tree)))[rownames(labels), rownames(labels)], "cophenetic.csv")
 stopifnot(is.factor(seurat@meta.data$consensus))
 """
@@ -133,6 +134,14 @@ def test_the_page_gives_the_results_of_python(run_page):
     ids, found = run_page("of_ccp.csv")
     assert ids == samples == [f"sample{i}" for i in range(1, 31)]
     assert found["consensus"] == clusters(est.labels_)
+
+    _, found = run_page("of_draws.csv")
+    draws = [[1, 1, 1, 2, 2, 2], [1, 1, 2, 2, 2, 2], [1, 1, 1, 2, 2, 2], [1, 1, 1, 2, 3, 3]]
+    est = ge.Median(loss="vi").fit(draws)
+    ball = ge.evidence.credible_ball(draws, est.labels_)
+    assert found["partition"] == clusters(est.labels_)
+    assert list(map(float, found["radius"])) == pytest.approx([ball.radius] * 6)
+    assert list(map(int, found["farthest"])) == draws[ball.horizontal.draws[0]]
 
     cells, meta = run_page("of_seurat.csv")
     assert cells == [f"cell{i}" for i in range(1, 9)]

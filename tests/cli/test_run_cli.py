@@ -489,3 +489,30 @@ def test_clusters_are_counted_in_the_order_of_their_numbers(folder, call):
     assert "EAC: 1 cluster, of 1,800 objects" in out
     code, out, _ = call("evidence big.csv one.csv")
     assert out[0] == "big.csv: 1,800 objects, 2 clusterings; one.csv: 1 cluster"
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def test_links_are_files_of_named_pairs(folder, call):
+    table = pd.DataFrame({"a": [0, 0, 0, 1, 1, 2], "b": [0, 0, 0, 1, 1, 1], "c": [0, 0, 1, 1, 1, 1]})
+    table.index = pd.Index(["x1", "x2", "x3", "x4", "x5", "x6"], name="cell")
+    table.to_csv("cells.csv")
+    Path("must.txt").write_text("x3 x4\n")
+    Path("cannot.txt").write_text("x4,x5\nx1,x6\n")
+    code, out, _ = call("run cells.csv -k 2 --must-link must.txt --cannot-link cannot.txt -o out.csv")
+    assert code == 0
+    assert "LWEA: 2 clusters" in "\n".join(out)
+    links = {"must_link": [["x3", "x4"]], "cannot_link": [["x4", "x5"], ["x1", "x6"]]}
+    assert pd.read_csv("out.csv")["label"].tolist() == LWEA(2).fit(table, **links).labels_.tolist()
+    Path("must.txt").write_text("x4 x9\n")
+    for options, words in (
+        ("--must-link must.txt", "labels have no object 'x9'"),
+        ("--must-link cannot.txt --cannot-link cannot.txt", "must_link and cannot_link contradict each other"),
+        ("--must-link cannot.txt --method lwgp", "LWGP (LWCA and TransferCut) does not use them"),
+        ("--must-link nowhere.txt", "path 'nowhere.txt' does not exist"),
+    ):
+        code, _, err = call(f"run cells.csv -k 2 {options} -o other.csv")
+        assert code != 0
+        assert words in err[-1]
+        assert not Path("other.csv").exists()

@@ -117,6 +117,18 @@ def test_factors_are_those_of_cnmf(tmp_path):
 
 
 @pytest.mark.bench
+def test_certificates_of_noisy_copies_are_close(tmp_path):
+    parts = rows_of("certificates.py", tmp_path)
+    assert {name: len(rows) for name, rows in parts.items()} == {
+        "matrices": 0, "pools": 0, "draws": 1, "program": 0, "sizes": 2,
+    }  # fmt: skip
+    by = parts["draws"]["10 %"]["by"]
+    assert by["binder"]["gap"] < 0.01
+    assert by["omari"]["gap"] < 0.05
+    assert parts["sizes"]["1,000, binder"]["proof"] == "triangles"
+
+
+@pytest.mark.bench
 def test_neighbors_help_on_small_maps(tmp_path):
     parts = rows_of("neighbors.py", tmp_path)
     assert {name: len(rows) for name, rows in parts.items()} == {"real": 0, "maps": 3, "stripes": 1, "costs": 3}

@@ -329,6 +329,13 @@ def stability_of_factors(bench, rows, _):
     return rows["1,000"]["ours"]["silhouette"], bench("factors").ours(*bench("factors").SIZES[0])["silhouette"]
 
 
+@cell("certificates", "draws")
+def noisy_copies(bench, rows, _):
+    certificates = bench("certificates")
+    now = certificates.certified(certificates.drawn(0.1))["by"]
+    return tuple([found[loss]["bound"] for loss in certificates.LOSSES] for found in (rows["10 %"]["by"], now))
+
+
 @cell("features", "time")
 def a_clustering_of_blobs(bench, rows, _):
     features = bench("features")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import random_labels, refused, structured_labels
+from oracles import alone, median_losses, must_groups, partitions
 
 import gpuens as ge
 from gpuens import cli
@@ -12,11 +13,6 @@ LOSSES = [("binder", 1.0), ("binder", 0.5), ("binder", 1.4), ("vi", 1.0), ("vi",
 
 
 # --- literal losses ---------------------------------------------------------------------------------------------------
-
-
-def alone(column):
-    """Return labels in which each object without a label has a label of its own."""
-    return np.where(column < 0, column.max() + 1 + np.arange(len(column)), column)
 
 
 def binder(column, estimate, a):
@@ -52,15 +48,6 @@ def literal(labels, found, loss, a):
     return np.mean([{"binder": binder, "vi": vi, "omari": omari}[loss](alone(c), found, a) for c in labels.T])
 
 
-def partitions(n, first=()):
-    """Yield all partitions of n objects."""
-    if len(first) == n:
-        yield np.array(first)
-        return
-    for label in range(max(first, default=-1) + 2):
-        yield from partitions(n, (*first, label))
-
-
 def median(rows, k=None, **given):
     """Return the partition of rows (Rows or labels), without core groups."""
     _, partitioner = ge.Median(**given)._parts()
@@ -75,41 +62,20 @@ def test_the_objective_is_the_literal_loss(loss, a, missing):
     assert est.objective_ == pytest.approx(literal(labels, est.labels_, loss, a), abs=1e-12)
 
 
-def losses_of(labels, every, loss, a):
-    """Return the loss of each partition (P, N) from the numbers of objects that each object is together with."""
-    total = np.zeros(len(every))
-    n, together = every.shape[1], every[:, :, None] == every[:, None, :]  # (P, N, N)
-    sizes = together.sum(axis=2)
-    for column in labels.T:
-        own = alone(column)
-        same = own[:, None] == own[None]
-        both, of_own = (together & same).sum(axis=2), same.sum(axis=1)
-        if loss == "binder":
-            total += (a * (of_own - both) + (2 - a) * (sizes - both)).sum(axis=1) / n**2
-        elif loss == "vi":
-            total += (a * np.log2(of_own / both) + (2 - a) * np.log2(sizes / both)).sum(axis=1) / n
-        else:
-            agreed, truth, estimate = (both - 1).sum(axis=1), (of_own - 1).sum(), (sizes - 1).sum(axis=1)
-            chance = truth * estimate / (n * (n - 1))
-            beyond = (truth + estimate) / 2 - chance
-            total += 1 - np.where(beyond > 1e-9, (agreed - chance) / np.where(beyond > 1e-9, beyond, 1), 1.0)
-    return total / labels.shape[1]
-
-
 ALL_OF = {n: np.array(list(partitions(n))) for n in (5, 8)}
 
 
 def best_of(labels, loss, a, k=None):
     """Return the smallest loss of all partitions of few objects, or of those with k clusters."""
     every = ALL_OF[len(labels)]
-    return losses_of(labels, every if k is None else every[every.max(axis=1) == k - 1], loss, a).min()
+    return median_losses(labels, every if k is None else every[every.max(axis=1) == k - 1], loss, a).min()
 
 
 @pytest.mark.parametrize(("loss", "a"), LOSSES)
 def test_the_losses_of_many_partitions_are_the_literal_ones(loss, a):
     labels = random_labels(5, 3, (2, 3), missing=0.2, seed=5)
     expected = [literal(labels, found, loss, a) for found in ALL_OF[5]]
-    np.testing.assert_allclose(losses_of(labels, ALL_OF[5], loss, a), expected, atol=1e-12)
+    np.testing.assert_allclose(median_losses(labels, ALL_OF[5], loss, a), expected, atol=1e-12)
 
 
 # --- the best partition -----------------------------------------------------------------------------------------------
@@ -159,7 +125,7 @@ def test_no_move_of_a_row_makes_it_better(loss, a, k):
     for group in ((labels == row).all(axis=1) for row in np.unique(labels, axis=0)):
         if k is None or (est.labels_[~group] == est.labels_[group][0]).any():  # or its cluster would be empty
             moved += [np.where(group, s, est.labels_) for s in range(est.n_clusters_ + (k is None))]
-    assert losses_of(labels, np.array(moved), loss, a).min() >= est.objective_ - 1e-9
+    assert median_losses(labels, np.array(moved), loss, a).min() >= est.objective_ - 1e-9
 
 
 @pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
@@ -215,6 +181,14 @@ def test_seeds_matter():
     assert (
         ge.Median(max_iter=2, random_state=1).fit(labels).labels_ != ge.Median(max_iter=2).fit(labels).labels_
     ).any()
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_clusters_that_vanish_leave_the_loss_right(loss):
+    """Noise begins as hundreds of clusters, whose columns the search drops when nearly all are empty."""
+    labels = structured_labels(300, 40, 5, noise=0.35, split=2, missing=0.01, seed=3)[0]
+    est = ge.Median(loss=loss, n_init=4).fit(labels)
+    assert ge.metrics.expected_loss(labels, est.labels_, loss) == pytest.approx(est.objective_, abs=1e-12)
 
 
 # --- the number of clusters -------------------------------------------------------------------------------------------
@@ -305,3 +279,91 @@ def test_the_command_line_needs_no_number(tmp_path, monkeypatch, capsys):
     assert cli.main(["run", "labels.npy", "--method", "median", "--loss", "vi", "-o", "out.npy"]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), ge.Median(loss="vi").fit_predict(labels))
     assert "Median: 3 clusters" in capsys.readouterr().out
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def drawn_links(rng, n, n_must, n_cannot):
+    """Draw links without contradictions."""
+    must = [(i, j) for i, j in rng.integers(n, size=(n_must, 2)).tolist() if i != j]
+    group = np.array(must_groups(n, must))
+    cannot = {(min(pair), max(pair)) for pair in rng.integers(n, size=(n_cannot, 2)).tolist()}
+    return must, sorted((i, j) for i, j in cannot if group[i] != group[j])
+
+
+def n_violated(labels, cannot):
+    return sum(labels[i] == labels[j] for i, j in cannot)
+
+
+@pytest.mark.parametrize("few", [8, 0])
+@pytest.mark.parametrize(("loss", "a"), [("binder", 1.0), ("binder", 1.4), ("vi", 0.6), ("omari", 1.0)])
+def test_links_have_the_best_of_all_partitions(loss, a, few, sizes):
+    """All partitions are tried (few), or the search finds the best one from enough starts."""
+    sizes("partition.median", FEW=few)
+    rng = np.random.default_rng(0)
+    for seed in range(8):
+        labels = random_labels(7, 4, (2, 3), distinct=5 if seed % 2 else None, missing=0.1, seed=seed)
+        must, cannot = drawn_links(rng, 7, seed % 4, 8)
+        k, penalty = (None, 3)[seed % 3 == 0], (None, 0.05, 0.3)[seed % 3]
+        group = np.array(must_groups(7, must))
+        allowed = [
+            found for found in partitions(7) if (found == found[group]).all() and (k is None or found.max() + 1 == k)
+        ]
+        if not allowed:
+            continue
+        top = {"vi": 2 * np.log2(7)}.get(loss, 2.0) if penalty is None else penalty
+        best = min(literal(labels, found, loss, a) + top * n_violated(found, cannot) for found in allowed)
+        est = ge.Median(k, loss=loss, a=a, link_penalty=penalty, n_init=40)
+        est.fit(labels, must_link=must, cannot_link=cannot)
+        assert (est.labels_ == est.labels_[group]).all()
+        assert est.n_violated_links_ == n_violated(est.labels_, cannot)
+        assert est.objective_ == pytest.approx(literal(labels, est.labels_, loss, a), abs=1e-12)
+        assert est.objective_ + top * est.n_violated_links_ == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_no_move_of_a_block_makes_it_better(loss):
+    n, rng = 40, np.random.default_rng(1)
+    labels, _ = structured_labels(n, 5, 3, noise=0.5, seed=2)
+    must, cannot = drawn_links(rng, n, 12, 30)
+    est = ge.Median(loss=loss, link_penalty=0.01, n_init=4).fit(labels, must_link=must, cannot_link=cannot)
+    group = np.array(must_groups(n, must))
+
+    def cost(found):
+        return literal(labels, found, loss, 1.0) + 0.01 * n_violated(found, cannot)
+
+    least = cost(est.labels_)
+    assert least == pytest.approx(est.objective_ + 0.01 * est.n_violated_links_)
+    for g in np.unique(group):
+        for label in range(est.n_clusters_ + 1):
+            assert cost(np.where(group == g, label, est.labels_)) > least - 1e-9
+
+
+def test_many_rows_keep_their_links(sizes):
+    sizes("partition.median", ROWS_OF_STARTS=100)
+    labels, truth = structured_labels(300, 6, 4, noise=0.4, seed=3)
+    rng = np.random.default_rng(2)
+    pairs = rng.permutation(300).reshape(-1, 2)
+    together = truth[pairs[:, 0]] == truth[pairs[:, 1]]
+    est = ge.Median(4).fit(labels, must_link=pairs[together], cannot_link=pairs[~together])
+    assert est.n_violated_links_ == 0
+    assert (est.labels_[pairs[together, 0]] == est.labels_[pairs[together, 1]]).all()
+
+
+def test_too_few_clusters_violate_as_few_links_as_possible():
+    labels, _ = structured_labels(30, 12, 3, noise=0.3, seed=4)
+    cannot = [(0, 1), (0, 2), (1, 2)]
+    assert ge.Median(2).fit(labels, cannot_link=cannot).n_violated_links_ == 1
+    assert ge.Median(3).fit(labels, cannot_link=cannot).n_violated_links_ == 0
+    words = "n_clusters=29, but must_link leaves only 28 groups of objects; ask for at most 28 clusters"
+    refused(lambda: ge.Median(29).fit(labels, must_link=cannot), ValueError, words)
+
+
+def test_empty_links_change_no_bit_of_a_median():
+    labels, _ = structured_labels(60, 5, 3, noise=0.4, seed=5)
+    for loss in ("binder", "vi", "omari"):
+        plain = ge.Median(loss=loss).fit(labels)
+        linked = ge.Median(loss=loss).fit(labels, must_link=[])
+        np.testing.assert_array_equal(plain.labels_, linked.labels_)
+        assert plain.objective_ == linked.objective_

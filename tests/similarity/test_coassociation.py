@@ -33,6 +33,23 @@ def test_coassociation_and_its_blocks(any_labels, where):
     np.testing.assert_array_equal(block, whole[rows][:, cols])
 
 
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_observed_coassociation_is_a_share_of_the_clusterings_that_label_both(any_labels, where):
+    matrix = ge.similarity.coassociation(any_labels, missing="ignore", device=where)
+    together, both = oracles.observed_sums(any_labels)
+    expected = np.full(both.shape, np.nan)
+    np.testing.assert_array_equal(matrix, np.divide(together, both, out=expected, where=both > 0))
+    rows, cols = np.array([0, -1, 2]), slice(1, None, 3)
+    block = ge.similarity.coassociation(any_labels, rows, cols, missing="ignore", device=where)
+    np.testing.assert_array_equal(block, matrix[rows][:, cols])
+
+
+def test_pairs_that_never_met_have_no_share(where):
+    labels = [[0, 0, 2, None, 1], [None, 1, 1, 2, None]]
+    matrix = ge.similarity.coassociation(labels, missing="ignore", device=where)
+    assert np.argwhere(np.isnan(matrix)).tolist() == [[0, 3], [3, 0], [3, 4], [4, 3]]
+
+
 def test_eci_on_weighted_rows_is_that_of_all_objects(any_labels):
     reduced = ge.CoreGroups().reduce(ge.Ensemble(any_labels))
     weights = ge.similarity.eci(reduced.ensemble, 0.4, reduced.counts)
@@ -46,6 +63,8 @@ def test_bad_input_is_refused(monkeypatch, table_one):
     for rows in ([16], [-17], [[0]], [0.5], "a"):
         with pytest.raises((ValueError, TypeError), match="rows"):
             ge.similarity.coassociation(table_one, rows=rows)
+    with pytest.raises(ValueError, match="missing must be one of 'zero', 'ignore'"):
+        ge.similarity.coassociation(table_one, missing="ignored")
     monkeypatch.setenv("GPUENS_MEMORY", "1kB")
     with pytest.raises(MemoryError, match=r"the 16 × 16 co-association block needs 2\.0 kB and 1\.0 kB may be used"):
         ge.similarity.coassociation(table_one)

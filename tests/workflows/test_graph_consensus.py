@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from functools import partial
 from itertools import pairwise
 
@@ -85,33 +86,134 @@ def test_the_coassociation_of_pairs_is_that_of_the_block(missing, sizes):
     np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
 
 
+def test_whole_weights_are_copies_of_clusterings():
+    rng = np.random.default_rng(4)
+    labels, weights = rng.integers(-1, 3, size=(40, 4)), np.array([3, 1, 2, 5])
+    labels[:, 0] = rng.integers(3, size=40)
+    edges = random_graph(40, 200, rng)
+    copies = consensus(edges, np.repeat(labels, weights, axis=1), threshold=0.4)
+    for unit in (1, 0.25):  # powers of two, whose sums are exact
+        weighted = consensus(edges, labels, weights=weights * unit, threshold=0.4)
+        np.testing.assert_array_equal(weighted.coassociation, copies.coassociation)
+        np.testing.assert_array_equal(weighted.kept, copies.kept)
+        np.testing.assert_array_equal(weighted.labels, copies.labels)
+    same = np.repeat(labels[:, :1], 3, axis=1)
+    shares = consensus(edges, same, weights=[0.1, 0.2, 0.3], threshold=1.0).coassociation
+    assert set(shares) == {0.0, 1.0}
+
+
+def test_weights_of_resolutions_are_those_of_their_clusterings():
+    edges = ring(40, 4)
+    found = ge.graph_consensus(edges, base="louvain", resolutions=(0.5, 30.0), n_seeds=4, weights=(1, 3))
+    shares = shares_of_pairs(found.ensemble, *found.edges.T)
+    labels = found.ensemble.to_array()
+    halves = [shares_of_pairs(ge.Ensemble(labels[:, m]), *found.edges.T) for m in (slice(4), slice(4, 8))]
+    assert (shares != found.coassociation).any()
+    np.testing.assert_allclose(found.coassociation, halves[0] / 4 + halves[1] * 3 / 4, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_clusterings", [2, 3, 7])
+def test_the_agreement_is_fleiss_kappa(n_clusterings):
+    rng = np.random.default_rng(n_clusterings)
+    labels, edges = rng.integers(3, size=(30, n_clusterings)), random_graph(30, 150, rng)
+    found = consensus(edges, labels)
+    judgements = [labels[found.edges[:, 0], m] == labels[found.edges[:, 1], m] for m in range(n_clusterings)]
+    assert found.agreement == pytest.approx(oracles.fleiss_kappa(judgements), abs=1e-12)
+    assert consensus(edges, np.repeat(labels[:, :1], n_clusterings, axis=1)).agreement == pytest.approx(1.0)
+    assert np.isnan(consensus(edges, labels[:, :1]).agreement)
+
+
+# --- base clusterings -------------------------------------------------------------------------------------------------
+
+
+def planted(n, size, degree, mixing, seed):
+    """Return edges and communities of ``size`` objects; ``mixing`` of the edges of each object lead anywhere."""
+    rng = np.random.default_rng(seed)
+    communities = np.arange(n) // size
+    first = np.repeat(np.arange(n), degree // 2)
+    within = communities[first] * size + rng.integers(size, size=len(first))
+    second = np.where(rng.random(len(first)) < mixing, rng.integers(n, size=len(first)), within)
+    return np.column_stack([first, second]), communities
+
+
+def test_small_communities_are_found_without_another_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    edges, communities = planted(4000, 20, 14, 0.4, 0)
+    found = ge.graph_consensus(edges)
+    assert set(found.ensemble.names) == {f"first-level_1_{seed}" for seed in range(16)}
+    assert ge.metrics.ari(communities, found.labels) > 0.98
+    assert found.agreement > 0.8
+    last = ge.graph_consensus(edges, base="louvain", threshold=0.8)
+    assert ge.metrics.ari(communities, last.labels) < 0.95
+    refused(lambda: ge.graph_consensus(edges, base="leiden"), ImportError, "needs igraph")
+
+
+def test_a_graph_without_communities_is_told():
+    edges, _ = planted(1000, 1000, 10, 1.0, 0)
+    with pytest.warns(UserWarning, match="the graph does not support communities") as warned:
+        found = ge.graph_consensus(edges)
+    one_sentence(warned[0].message)
+    assert found.agreement < 0.2
+    assert ge.graph_consensus(edges, found.ensemble).agreement == found.agreement  # labels of a user are not judged
+
+
+@pytest.mark.parametrize("final", ["louvain", "leiden", "components"])
+def test_clusters_are_connected_by_kept_edges(final):
+    if final == "leiden":
+        pytest.importorskip("igraph", reason="Leiden is igraph's")
+    edges, _ = planted(600, 20, 8, 0.5, 1)
+    found = ge.graph_consensus(edges, final=final)
+    kept = found.edges[found.kept]
+    inner = kept[found.labels[kept[:, 0]] == found.labels[kept[:, 1]]]
+    np.testing.assert_array_equal(found.labels, oracles.components(600, inner))
+
+
+def test_results_repeat_and_do_not_depend_on_threads(monkeypatch):
+    edges, _ = planted(2000, 20, 10, 0.4, 2)
+    expected = ge.graph_consensus(edges, random_state=3)
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    again = ge.graph_consensus(edges, random_state=3)
+    np.testing.assert_array_equal(again.labels, expected.labels)
+    np.testing.assert_array_equal(again.coassociation, expected.coassociation)
+    assert (ge.graph_consensus(edges, random_state=4).coassociation != expected.coassociation).any()
+
+
 # --- Leiden -----------------------------------------------------------------------------------------------------------
 
 
 def test_cliques_that_single_clusterings_join_are_found():
     pytest.importorskip("igraph", reason="Leiden is igraph's")
     truth = np.repeat(np.arange(300), 5)
-    found = ge.graph_consensus(ring(300, 5), resolutions=5.0, threshold=1.0)
+    found = ge.graph_consensus(ring(300, 5), base="leiden", resolutions=5.0, n_seeds=20, threshold=1.0, final="leiden")
     single = [ge.metrics.ari(truth, column) for column in found.ensemble.to_array().T]
     assert max(single) < 0.7
     assert ge.metrics.ari(truth, found.labels) == 1.0
     assert (found.n_clusters, found.n_rounds, np.count_nonzero(~found.kept)) == (300, 1, 300)
 
 
+@pytest.mark.filterwarnings("ignore:base clusterings hardly agree")
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rounds_are_those_of_the_definition(weighted):
+@pytest.mark.parametrize("base", ["leiden", "louvain"])
+def test_rounds_are_those_of_the_definition(base, weighted):
     pytest.importorskip("igraph", reason="Leiden is igraph's")
     rng = np.random.default_rng(1)
     edges = random_graph(120, 700, rng)
     weights = rng.uniform(0.5, 2.0, len(edges))
     graph = sparse(edges, 120, weights)
     given = {"resolutions": (1.0, 2.0, 3.0), "n_seeds": 3, "threshold": 0.6, "weighted": weighted}
+    given |= {"base": base, "final": base}
+
+    def members_of(left, resolutions, n_seeds, keep):
+        if base == "leiden":
+            return ge.generate.leiden_ensemble(left, resolutions, n_seeds, random_state=draws, keep=keep).to_array()
+        return ge.generate.louvain_ensemble(left, resolutions, n_seeds, random_state=draws, level="last").to_array()
+
     found = ge.graph_consensus(graph, **given, max_rounds=-1)
     assert found.n_rounds > 1
     draws, left, first_labels = np.random.default_rng(0), graph, None
     for n_rounds in range(1, found.n_rounds + 1):
         keep = "useful" if n_rounds == 1 else "all"
-        labels = ge.generate.leiden_ensemble(left, (1.0, 2.0, 3.0), 3, random_state=draws, keep=keep).to_array()
+        labels = members_of(left, (1.0, 2.0, 3.0), 3, keep)
         first_labels = labels if first_labels is None else first_labels
         together = oracles.coassociation(labels)
         near = (left.toarray() > 0) & (together >= 0.6)
@@ -121,8 +223,9 @@ def test_rounds_are_those_of_the_definition(weighted):
         ended = ge.graph_consensus(graph, **given, max_rounds=n_rounds)
         assert ended.n_rounds == n_rounds
         np.testing.assert_array_equal(ended.edges[ended.kept], np.argwhere(np.triu(near)))
-    final = ge.generate.leiden_ensemble(left, 2.0, 1, random_state=draws, keep="all").to_array()[:, 0]
-    assert ge.metrics.ari(final, found.labels) == 1.0
+    final = members_of(left, 2.0, 1, "all")[:, 0]
+    inner = np.array([(i, j) for i, j in np.argwhere(np.triu(left.toarray() > 0)) if final[i] == final[j]])
+    np.testing.assert_array_equal(found.labels, oracles.components(120, inner))
     np.testing.assert_array_equal(found.ensemble.to_array(), first_labels)
     assert found.coassociation.tolist() == [oracles.coassociation(first_labels)[i, j] for i, j in found.edges]
 
@@ -244,10 +347,10 @@ def test_names_near_the_largest_number_are_matched_with_those_of_labels():
     refused(lambda: consensus(pd.DataFrame(ids[EDGES]), small), ValueError, f"labels have no object {LARGE}")
 
 
+@pytest.mark.filterwarnings("ignore:base clusterings hardly agree")
 @pytest.mark.parametrize("node_of", [tuple, str, lambda pair: frozenset([pair]), lambda pair: pair if any(pair) else 7])
 def test_nodes_of_networkx_are_any_objects(node_of):
     networkx = pytest.importorskip("networkx")
-    pytest.importorskip("igraph", reason="Leiden is igraph's")
     pairs_of_grid = networkx.grid_2d_graph(4, 3)
     names = {pair: node_of(pair) for pair in pairs_of_grid}
     grid = networkx.Graph([(names[a], names[b]) for a, b in pairs_of_grid.edges])
@@ -280,7 +383,6 @@ NAMES = {  # names of six nodes, in the order of the result
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_without_labels_the_names_of_the_graph_name_the_result(kind):
-    pytest.importorskip("igraph", reason="Leiden is igraph's")
     ends = NAMES[kind][EDGES if kind != "texts" else [[0, 1], [1, 2], [2, 0], [3, 4], [3, 5], [4, 5], [2, 4]]]
     found = ge.graph_consensus(pd.DataFrame(ends))
     assert found.index.tolist() == found.ensemble.index.tolist() == NAMES[kind].tolist()
@@ -324,7 +426,11 @@ def test_labels_in_gpu_memory_get_their_consensus_there(fake_cupy):
         ({"graph": [[0, 6]]}, ValueError, ("labels are of 6 objects, but the edges have an object 6",)),
         ({"threshold": 0.0}, ValueError, ("threshold must be above 0 and at most 1",)),
         ({"threshold": 1.1}, ValueError, ("threshold must be above 0 and at most 1",)),
-        ({"final": "louvain"}, ValueError, ("final must be one of 'leiden', 'components'",)),
+        ({"final": "infomap"}, ValueError, ("final must be one of 'louvain', 'leiden', 'components'",)),
+        ({"base": "last"}, ValueError, ("base must be one of 'auto', 'first-level', 'louvain', 'leiden'",)),
+        ({"weights": [1.0, 2.0]}, ValueError, ("weights must be 3 numbers, one per clustering",)),
+        ({"weights": [1.0, 2.0, 0.0]}, ValueError, ("weights must be positive and finite",)),
+        ({"labels": None, "weights": [1, 2]}, ValueError, ("weights must be 1 numbers, one per resolution",)),
         ({"max_rounds": 0}, ValueError, ("max_rounds must not be 0",)),
         ({"max_rounds": -2}, ValueError, ("max_rounds",)),
         ({"resolutions": -1.0}, ValueError, ("resolutions must be above 0",)),
@@ -395,6 +501,7 @@ def test_weights_numbers_and_headers_in_texts(tmp_path):
     for text, header, expected in (
         ("source target\n1 2\n", None, [(1, 2)]),
         ("ann bob\n1 ann\n", None, [("ann", "bob"), ("ann", "1")]),
+        ("ann bob\n", None, [("ann", "bob")]),
         ("ann bob\ncem ann\n", True, [("cem", "ann")]),
         ("ann bob\n1 2\n", False, [("ann", "bob"), ("1", "2")]),
         ("1 2\n3 4\n", True, [(3, 4)]),
@@ -501,11 +608,10 @@ def run(line):
 
 
 def test_the_command_clusters_a_list_of_edges(folder, capsys):
-    pytest.importorskip("igraph", reason="Leiden is igraph's")
-    assert run("graph ring.txt --resolutions 1,5 --n-seeds 10 --max-rounds -1 -o out.csv") == 0
+    assert run("graph ring.txt --resolutions 1,5 --weights 1,2 --n-seeds 10 --max-rounds -1 -o out.csv") == 0
     said = capsys.readouterr().out
     assert "ring.txt: 100 objects, 220 edges" in said
-    assert "leiden: 20 clusterings" in said
+    assert "first-level: 20 clusterings with 400 clusters; agreement 1.00" in said
     assert "consensus: 20 clusters, of " in said
     assert " objects; 200 edges kept" in said
     found = pd.read_csv("out.csv", index_col=0)["label"]
@@ -516,6 +622,7 @@ def test_the_command_clusters_a_list_of_edges(folder, capsys):
     assert (record["n_edges"], record["n_kept"], record["n_clusters"]) == (220, 200, 20)
     assert sum(record["cluster_sizes"]) == 100
     assert record["parameters"]["resolutions"] == [1.0, 5.0]
+    assert (record["parameters"]["weights"], record["agreement"]) == ([1.0, 2.0], 1.0)
 
 
 def test_the_command_takes_labels_of_the_same_objects_in_any_order(folder, capsys):

@@ -61,6 +61,22 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
     return link(rows, similarity, Work() if work is None else work)
 
 
+def constrained_merges(rows: Rows, similarity: Any, links: cpu.Links, work: Work) -> cpu.Merges:
+    """Return the G - 1 merges of average linkage with links, on the CPU.
+
+    ``similarity`` is a `Diagonal`. Rows of a must-link group merge first, at similarity ∞. The last merges join the
+    clusters that cannot-links keep apart, at similarity -∞.
+    """
+    refuse_heavy(rows)
+    rows, similarity = Rows.of(rows.ensemble, rows.counts, "cpu"), similarity.simplest(rows)
+    if len(rows) == 1:
+        return empty_merges(0)
+    _refuse_extreme(similarity.weights)
+    rows, similarity = without_singletons(rows, similarity)
+    refuse_too_many(rows, "diagonal")
+    return _merges_by_lists(rows, similarity.weights, work, links)
+
+
 def refuse_heavy(rows: Rows, unit: int | float = 1) -> None:
     """Refuse rows of so many objects, of weight ``unit`` each, that int64 cannot count the labels that they share."""
     # counts of histograms are int32, and two regions have at most N² // 4 common labels in each clustering, below 2⁶³
@@ -137,9 +153,13 @@ def _link_diagonal(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
 
 
 def _link_by_lists(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
+    return Dendrogram(*_merges_by_lists(rows, weights, work))
+
+
+def _merges_by_lists(rows: Rows, weights: np.ndarray, work: Work, links: cpu.Links | None = None) -> cpu.Merges:
     n_rows, n_listed = len(rows), conduct.n_listed(rows)
     index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device="cpu")
-    room = conduct.room_for_table(rows, weights)
+    room = conduct.room_for_table(rows, weights) if links is None else 0
     if conduct.pays_at_once(index, room) and share_compared(index, Shortlists.empty(n_rows, n_listed)) > 0.5:
         lists = Shortlists.empty(n_rows, 0)
     else:
@@ -147,11 +167,13 @@ def _link_by_lists(rows: Rows, weights: np.ndarray, work: Work) -> Dendrogram:
     work.comparisons += index.comparisons
     columns, merges = np.ascontiguousarray(rows.codes.T), empty_merges(n_rows - 1)
     diagonal = cpu.Diagonal(weights, *bounding_weights(weights), rows.n_clusterings)
+    setting = columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, room)
     with _report_progress(n_rows - 1, "average linkage") as report:
-        work.add(
-            *cpu.link_diagonal(columns, RowIndex.of(index), diagonal, lists, Conduct.of(index, room), merges, report)
-        )
-    return Dendrogram(*merges)
+        if links is None:
+            work.add(*cpu.link_diagonal(*setting, merges, report))
+        else:
+            work.add(*cpu.link_constrained(*setting, links, merges, report))
+    return merges
 
 
 def _link_general(rows: Rows, similarity: Any, work: Work) -> Dendrogram:

@@ -20,6 +20,7 @@ void bind_generate(nb::module_& m) {
     m.def("landmark_shares", &landmark_shares, "ids"_a, "squares"_a, "sigma"_a, "reach"_a, "rows"_a, run());
     m.def("nearest_by_shares", &nearest_by_shares, "ids"_a, "shares"_a, "towards"_a, "lift"_a, "labels"_a, "chunk"_a,
           "sums"_a, "sizes"_a, run());
+    m.def("move_locally", &move_locally, "graph"_a, "strengths"_a, "resolution"_a, "orders"_a, "labels"_a, run());
     m.def("genie", &genie, "points"_a, "sizes"_a, "n_clusters"_a, "most_unequal"_a, "labels"_a, run());
 }
 

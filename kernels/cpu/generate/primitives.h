@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "neighbors/primitives.h"
 #include "runtime/arrays.h"
 
 namespace gpuens {
@@ -46,6 +47,11 @@ void landmark_shares(Codes<Matrix> ids, Matrix<f32> squares, f64 sigma, Vector<c
 // Returns the number of labels that changed.
 i64 nearest_by_shares(Codes<Matrix> ids, Matrix<const f32> shares, Matrix<const f64> towards, Vector<const f64> lift,
                       Vector<i64> labels, i64 chunk, Matrix<f64> sums, Vector<i64> sizes);
+
+// local_moves.cpp. strengths (N,) above 0, or 0 without neighbours; orders (M, N), permutations of the objects; labels
+// (M, N), start partitions with labels from 0 to N - 1, become partitions numbered by their first objects.
+void move_locally(const GraphArrays& graph, Vector<const f64> strengths, f64 resolution, Matrix<const i32> orders,
+                  Matrix<i32> labels);
 
 // genie.cpp. points (n, d), sizes (n,) above 0; labels (n,).
 void genie(Matrix<const f32> points, Vector<const i64> sizes, i64 n_clusters, f64 most_unequal, Vector<i64> labels);

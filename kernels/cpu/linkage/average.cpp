@@ -20,15 +20,18 @@ std::vector<i64> first_numbers(i64 n) {
 }
 
 template <typename Weight>
-Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>& by, const AnyDiagonal& any,
-            const Shortlists& lists, const Conduct& conduct, const Merges& sorted, const Report& report) {
+Effort link(const LabelRows& rows, const RowIndex& index, const AnyDiagonal& any, const Shortlists& lists,
+            const Conduct& conduct, const Links& links, const Merges& sorted, const Report& report) {
+    const auto& by = std::get<Diagonal<Weight>>(any);
     State state(index.place);
+    CannotLinks cannot(links);
+    MustLinks must(links.group);
     Regions regions(rows.columns, rows.offsets, rows.counts);
     DiagonalScorer<Weight> scorer(index, regions, by, any, lists, conduct);
     i64 searches = 0, comparisons = 0;
     if (lists.n_listed()) {
-        Listed listed(state, regions, scorer, lists, conduct.n_nodes, true);
-        merge_in_rounds(state, listed, report);
+        Listed listed(state, regions, scorer, cannot, lists, conduct.n_nodes, true);
+        merge_in_rounds(state, listed, report, [&] { return must.next_pairs(); });
         searches = listed.searches;
         comparisons = listed.comparisons;
     }
@@ -38,6 +41,7 @@ Effort link(const LabelRows& rows, const RowIndex& index, const Diagonal<Weight>
         searches += table.searches;
         comparisons += index.place.size * index.place.size / 2 * by.n_clusterings;
     }
+    if (links.first.size) join_retired(state, cannot);
     sort(state, sorted);
     return {state.rounds, searches, comparisons};
 }
@@ -52,7 +56,8 @@ Effort link_all_pairs(const LabelRows& rows, i64 n_listed, const Merges& sorted,
     OwnShortlists memory(n, n_listed);
     Shortlists lists = memory;
     auto scorer = scorer_of(regions, lists);
-    Listed listed(state, regions, scorer, lists, 2 * n, false);
+    CannotLinks cannot;
+    Listed listed(state, regions, scorer, cannot, lists, 2 * n, false);
     merge_in_rounds(state, listed, report);
     sort(state, sorted);
     return {state.rounds, listed.searches - n, listed.comparisons};
@@ -83,8 +88,14 @@ Effort link_few(LabelRows rows, Vector<const f64> weights, bool exact, const Mer
 
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report) {
-    return std::visit([&](const auto& by) {
-        return link({columns, index.offsets, index.sizes}, index, by, diagonal, lists, conduct, sorted, report);
+    return link_constrained(columns, index, diagonal, lists, conduct, Links{}, sorted, report);
+}
+
+Effort link_constrained(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
+                        Links links, const Merges& sorted, const Report& report) {
+    LabelRows rows{columns, index.offsets, index.sizes};
+    return std::visit([&]<typename Weight>(const Diagonal<Weight>&) {
+        return link<Weight>(rows, index, diagonal, lists, conduct, links, sorted, report);
     }, diagonal);
 }
 

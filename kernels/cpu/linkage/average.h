@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "linkage/links.h"
 #include "linkage/members.h"
 #include "linkage/rounds.h"
 #include "linkage/shortlist.h"
@@ -54,6 +55,11 @@ Effort link_few(LabelRows rows, Vector<const f64> weights, bool exact, const Mer
 // room.
 Effort link_diagonal(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
                      const Merges& sorted, const Report& report);
+
+// Linkage under a diagonal S with links, without a table. Merges of must-links come first, at a similarity of infinity;
+// the last merges join clusters that cannot-links keep apart, at minus infinity.
+Effort link_constrained(Codes<Matrix> columns, RowIndex index, AnyDiagonal diagonal, Shortlists lists, Conduct conduct,
+                        Links links, const Merges& sorted, const Report& report);
 
 // Linkage under any symmetric S, by affinities V = M S n (G, N_c), which are overwritten; margin: rounding tolerance of
 // a similarity. `searched` is told how many of the first lists are made.

@@ -42,6 +42,8 @@ void bind_linkage(nb::module_& m) {
     m.def("contract", &contract, "component"_a, "tail"_a, "head"_a, "used"_a, run());
     m.def("link_diagonal", &link_diagonal, "columns"_a, "index"_a, "diagonal"_a, "lists"_a, "conduct"_a, "sorted"_a,
           "report"_a, run());
+    m.def("link_constrained", &link_constrained, "columns"_a, "index"_a, "diagonal"_a, "lists"_a, "conduct"_a,
+          "links"_a, "sorted"_a, "report"_a, run());
     m.def("link_general", &link_general, "rows"_a, "affinities"_a, "margin"_a, "n_listed"_a, "sorted"_a, "searched"_a,
           "report"_a, run());
     m.def("link_observed", &link_observed, "rows"_a, "weights"_a, "bounding"_a, "n_listed"_a, "sorted"_a, "searched"_a,

@@ -1,6 +1,7 @@
 // Nearest regions by shortlists (rounds.h): lists are updated by merges, and searched anew when they do not decide.
 #pragma once
 
+#include "linkage/links.h"
 #include "linkage/reverse_neighbors.h"
 #include "linkage/shortlist.h"
 
@@ -24,10 +25,10 @@ struct Rounds {
 template <typename Scores>
 class ListUpdate {
 public:
-    ListUpdate(const State& state_, const Rounds& rounds_, const Shortlists& lists_, const Tolerance& tolerance_,
-               bool ratio_, const i64* size_, Scores scores_)
-        : state(state_), rounds(rounds_), lists(lists_), tolerance(tolerance_), ratio(ratio_), size(size_),
-          scores(std::move(scores_)), n_listed(lists.n_listed()), list(lists) {
+    ListUpdate(const State& state_, const Rounds& rounds_, const CannotLinks& cannot_, const Shortlists& lists_,
+               const Tolerance& tolerance_, bool ratio_, const i64* size_, Scores scores_)
+        : state(state_), rounds(rounds_), cannot(cannot_), lists(lists_), tolerance(tolerance_), ratio(ratio_),
+          size(size_), scores(std::move(scores_)), n_listed(lists.n_listed()), list(lists) {
         pooled.reserve(2 * n_listed);
     }
 
@@ -51,6 +52,7 @@ private:
             }
             return n_changed;
         });
+        const CannotLinks::Regions* forbidden = cannot.of(a);
         i64 kept = 0;  // entries before the first changed one stay as they are
         while (kept < n_listed && ids[kept] >= 0 && !rounds.changed(state.now(ids[kept]), a)) ++kept;
         for (i64 s = kept; s < n_listed && ids[s] >= 0; ++s) {
@@ -61,6 +63,7 @@ private:
                 continue;
             }
             if (std::find(ids, ids + kept, (i32)r) != ids + kept) continue;
+            if (forbidden && forbidden->contains(r)) continue;
             ids[kept] = (i32)r;
             if (scores.waits(a, r))
                 scores.wait(a, kept, r, writes());
@@ -97,18 +100,21 @@ private:
 
     Bound bound_of(i64 a) const { return {lists.bound[a], lists.bound_hash[a]}; }
 
-    // Collect the regions of both lists.
+    // Collect the regions of both lists but those that must not join the union.
     void pool(i64 a, i64 b) {
+        const CannotLinks::Regions* forbidden = cannot.of(a);
         pooled.clear();
         for (i64 side : {a, b})
             for (i64 s = 0; s < n_listed && lists.ids[side][s] >= 0; ++s) {
                 i64 r = state.now(lists.ids[side][s]);
+                if (forbidden && forbidden->contains(r)) continue;
                 if (r != a && std::find(pooled.begin(), pooled.end(), r) == pooled.end()) pooled.push_back(r);
             }
     }
 
     const State& state;
     const Rounds& rounds;
+    const CannotLinks& cannot;
     Shortlists lists;
     Tolerance tolerance;
     bool ratio;
@@ -131,8 +137,10 @@ template <typename Scorer>
 class Listed {
 public:
     // The first list of each region, or empty ones that exclude nothing, if `listed` is false.
-    Listed(State& state_, Regions& regions_, Scorer& scorer_, const Shortlists& lists_, i64 n_nodes, bool listed)
-        : state(state_), regions(regions_), scorer(scorer_), lists(lists_), rounds((i64)state.into.size()),
+    Listed(State& state_, Regions& regions_, Scorer& scorer_, CannotLinks& cannot_, const Shortlists& lists_,
+           i64 n_nodes, bool listed)
+        : state(state_), regions(regions_), scorer(scorer_), cannot(cannot_), lists(lists_),
+          rounds((i64)state.into.size()),
           followers((i64)state.into.size(), n_nodes), due(state.left()), margin(1e-12 + 4.0 * scorer.tolerance.slack) {
         if (listed) take_first_listed(due);
     }
@@ -174,14 +182,16 @@ public:
         regions.unite(state.last_kept(), state.last_absorbed());
         scorer.unite(state);
         Vector<const i64> kept = state.last_kept();
+        cannot.unite(kept, state.last_absorbed());
         for (i64 a : kept) rounds.merged[a] = state.rounds;
         const i64* size = Histograms(regions).size;
         due = followers.meet(state, size);
+        if (cannot) add_refused(kept);
         due.insert(due.end(), kept.begin(), kept.end());
         state.sort(due);
         auto scores = scorer.scores_of_updates(state, (i64)due.size());
         in_threads((i64)due.size(), UPDATE_NS, [&](Ranges& ranges) {
-            ListUpdate update(state, rounds, lists, scorer.tolerance, Scorer::RATIO, size, scores());
+            ListUpdate update(state, rounds, cannot, lists, scorer.tolerance, Scorer::RATIO, size, scores());
             while (Range range = ranges.next()) {
                 for (i64 i = range.start; i < range.stop; ++i) update.update(due[i]);
                 update.end();
@@ -227,10 +237,46 @@ private:
         return unknown;
     }
 
+    // Add to the due regions those whose nearest region has become one that they must not join.
+    void add_refused(Vector<const i64> kept) {
+        std::unordered_set<i64> listed(due.begin(), due.end());
+        for (i64 a : kept) {
+            const CannotLinks::Regions* refused = cannot.of(a);
+            if (!refused) continue;
+            for (i64 r : *refused)
+                if (state.partner[r] < 0 && state.nearest[r] >= 0 && state.now(state.nearest[r]) == a &&
+                    listed.insert(r).second)
+                    due.push_back(r);
+        }
+    }
+
+    // Drop from the new list of region a all regions that it must not join. If none of a full list is left, list the
+    // nearest of all allowed regions.
+    void drop_forbidden(i64 a, const CannotLinks::Regions& forbidden) {
+        i32* ids = lists.ids[a];
+        f64* similarities = lists.similarities[a];
+        i64 kept = 0;
+        for (i64 s = 0; s < lists.n_listed() && ids[s] >= 0; ++s) {
+            if (forbidden.contains(ids[s])) continue;
+            ids[kept] = ids[s];
+            similarities[kept++] = similarities[s];
+        }
+        std::fill(ids + kept, ids + lists.n_listed(), -1);
+        std::fill(similarities + kept, similarities + lists.n_listed(), 0.0);
+        if (kept || lists.bound[a] <= scorer.tolerance.nothing) return;
+        look();
+        Shortlist list(lists);
+        list.begin(a);
+        for (i64 r : state.left())
+            if (r != a && !forbidden.contains(r)) list.add_similar(r, scorer.similarity(a, r));
+        list.end();
+    }
+
     // Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
     void take_first_listed(const std::vector<i64>& queries) {
         const Tolerance& tolerance = scorer.tolerance;
         for (i64 a : queries) {
+            if (auto* forbidden = cannot.of(a)) drop_forbidden(a, *forbidden);
             f64 second = lists.n_listed() > 1 ? lists.similarities[a][1] : 0.0;
             if (tolerance.slack > 0.0 || tolerance.margin > 0.0) {
                 lists.bound[a] = lists.bound[a] * (1.0 + tolerance.slack) + tolerance.margin;
@@ -258,6 +304,7 @@ private:
     State& state;
     Regions& regions;
     Scorer& scorer;
+    CannotLinks& cannot;
     Shortlists lists;
     Rounds rounds;
     ReverseNeighbors followers;

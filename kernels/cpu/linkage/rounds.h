@@ -108,6 +108,19 @@ public:
         return pairs;
     }
 
+    // Pair regions that merge whatever their similarity: pairs (kept, absorbed); return the kept regions.
+    std::vector<i64> pair_up(const std::vector<std::pair<i64, i64>>& must) {
+        for (i64 a : last_kept()) partner[a] = -1;
+        std::vector<i64> pairs;
+        for (auto [a, b] : must) {
+            partner[a] = b;
+            nearest_similarity[a] = __builtin_inf();
+            pairs.push_back(a);
+        }
+        sort(pairs);
+        return pairs;
+    }
+
     // Merge the pairs of this round, whose similarities are known, into their kept regions.
     void merge(const std::vector<i64>& pairs) {
         n_last = (i64)pairs.size();
@@ -156,27 +169,37 @@ private:
 // Report of the progress to Python: numbers of first searches and of merges.
 using Report = std::function<void(i64)>;
 
-// Merge regions until none is left, or `nearest` gives up. `Nearest` has
+// Merge regions until none is left, or `nearest` gives up. Pairs that must merge do so first, in the rounds of
+// must_pairs(), which returns none when all have merged. `Nearest` has
 //   find()             the nearest region of each region; the number of searches, or -1 to give up
 //   updated_regions()  the regions whose nearest region is new
 //   settle(regions)    writes their nearest region as it is now, and the similarity with it
 //   retire(region)     leaves out a region that will never merge
 //   unite()            unites the histograms of the pairs of this round, and updates what it knows by them
-template <typename Nearest>
-void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
+template <typename Nearest, typename MustPairs>
+void merge_in_rounds(State& state, Nearest& nearest, const Report& report, MustPairs&& must_pairs) {
     Pace pace;
-    for (bool paired = true; state.n_left();) {
+    for (bool paired = true, all_new = true; state.n_left();) {
         look();
         if (pace.due()) call_python(report, (i64)state.kept.size());
         i64 n_searches = nearest.find();
         if (n_searches < 0) return;
+        if (all_new) {
+            if (std::vector<i64> pairs = state.pair_up(must_pairs()); !pairs.empty()) {
+                state.merge(pairs);
+                nearest.unite();
+                continue;
+            }
+        }
         std::vector<i64> best_pair;
         if (!paired && !n_searches) {
             nearest.settle(span(state.left()));
             i64 best = state.pair_best();
             best_pair = {best, state.nearest[best]};
         }
-        const std::vector<i64>& updated = best_pair.empty() ? nearest.updated_regions() : best_pair;
+        const std::vector<i64>& updated =
+            !best_pair.empty() ? best_pair : all_new ? state.left() : nearest.updated_regions();
+        all_new = false;
         std::vector<i64> pairs = state.pair_up(span(updated));
         nearest.settle(span(pairs));
         for (i64 a : updated)
@@ -189,6 +212,11 @@ void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
         nearest.unite();
     }
     call_python(report, (i64)state.kept.size());
+}
+
+template <typename Nearest>
+void merge_in_rounds(State& state, Nearest& nearest, const Report& report) {
+    merge_in_rounds(state, nearest, report, [] { return std::vector<std::pair<i64, i64>>(); });
 }
 
 }  // namespace gpuens

@@ -13,8 +13,9 @@ void bind_partition(nb::module_& m) {
           "losses"_a, run());
     m.def("pam", &pam, "distances"_a, "weights"_a, "medoids"_a, run());
     m.def("search_medians", &search_medians, "ensemble"_a, "loss"_a, "bounds"_a, "orders"_a, "labels"_a, "losses"_a,
-          "sweeps"_a, run());
-    m.def("median_of_all", &median_of_all, "ensemble"_a, "loss"_a, "bounds"_a, "labels"_a, run());
+          "sweeps"_a, "links"_a = nb::none(), run());
+    m.def("median_of_all", &median_of_all, "ensemble"_a, "loss"_a, "bounds"_a, "labels"_a, "links"_a = nb::none(),
+          run());
     m.def("append_edges", &append_edges, "start"_a, "rows"_a, "starts"_a, "columns"_a, "edges"_a, run());
     m.def("symmetrize", &symmetrize, "starts"_a, "columns"_a, "edges"_a, "within"_a, run());
     m.def("fill_empty_parts", &fill_empty_parts, "labels"_a, "weights"_a, "n_parts"_a, "starts"_a, "columns"_a,

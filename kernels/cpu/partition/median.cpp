@@ -7,6 +7,9 @@
 //   Binder, VI: sum_m w_m (a phi_sums[m] + (2 - a) spread - 2 shared[m])
 //   omARI:      sum_m w_m (1 - ARI(shared[m], spread, phi_sums[m]))
 //
+// With links, rows of a must-link group are one block, named by its first row; each cannot-link between two blocks of a
+// cluster adds a penalty to the loss.
+//
 // phi(0) = phi(1) = 0, so that an object without a label, which is alone in that clustering, adds nothing.
 #include "runtime/parallel.h"
 #include "partition/primitives.h"
@@ -14,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 namespace gpuens {
@@ -24,6 +28,7 @@ constexpr f64 LEAST_GAIN = 1e-12;  // a share of the largest terms; smaller gain
 constexpr i64 BETWEEN_LOOKS = 1 << 17;  // entries of tables
 constexpr f64 ENTRY_NS = 0.5;
 constexpr i64 SWEEPS_OF_PIECES = 3;  // sweeps over the rows of a dissolved cluster
+constexpr i64 SPARE_COLUMNS = 6;  // empty columns for new clusters in narrowed tables
 constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
 
 struct Pairs {
@@ -37,6 +42,19 @@ struct Information {
     f64 slope(f64 x) const { return logarithm(x) + 2; }
 };
 
+// Rows that move together, as numbers of objects in clusters, and the blocks from which links part them.
+struct Block {
+    struct Entry {
+        i64 clustering, cluster;
+        f64 n;
+    };
+    i64 first = -1;
+    std::vector<i64> rows;  // empty for a single row, which needs no entries
+    std::vector<Entry> entries;
+    f64 n_objects = 0.0;
+    std::vector<i64> apart_from;
+};
+
 // Clusterings that all starts share, and the terms of the loss that no partition changes.
 struct Clusterings {
     Codes<Matrix> codes;
@@ -44,6 +62,8 @@ struct Clusterings {
     Vector<const i64> offsets, counts, times;
     f64 n_objects, weight, a;
     std::vector<f64> phi_sums, shares;  // phi of each clustering's clusters, and its share of phi(N)
+    std::vector<Block> blocks;
+    f64 penalty = 0.0;                  // loss of a cannot-link within a cluster
 
     template <typename Phi>
     Clusterings(const MedianEnsemble& of, f64 a_, const Phi& phi)
@@ -64,6 +84,44 @@ struct Clusterings {
         }
     }
 
+    // Join rows to blocks, and note which blocks should be apart.
+    void link(const MedianLinks& links) {
+        penalty = links.penalty;
+        numbers.assign(n_rows, -1);
+        for (i64 g = 0; g < n_rows; ++g)
+            if (links.group[g] != g) {
+                Block& block = made_block(links.group[g]);
+                if (block.rows.empty()) block.rows.push_back(block.first);
+                block.rows.push_back(g);
+            }
+        std::vector<i64> clusters(n_clusterings);
+        for (Block& block : blocks) {
+            look();
+            std::map<std::pair<i64, i64>, f64> sums;
+            for (i64 g : block.rows) {
+                read_row(g, clusters.data());
+                block.n_objects += (f64)counts[g];
+                for (i64 m = 0; m < n_clusterings; ++m)
+                    if (clusters[m] >= 0) sums[{m, clusters[m]}] += (f64)counts[g];
+            }
+            for (auto [place, n] : sums) block.entries.push_back({place.first, place.second, n});
+        }
+        for (i64 i = 0; i < links.first.size; ++i) {
+            made_block(links.first[i]).apart_from.push_back(links.second[i]);
+            made_block(links.second[i]).apart_from.push_back(links.first[i]);
+        }
+    }
+
+    // The block whose first row is g, null for a row without links.
+    const Block* block_of(i64 g) const {
+        return numbers.empty() || numbers[g] < 0 ? nullptr : &blocks[numbers[g]];
+    }
+
+    f64 n_objects_of(i64 g) const {
+        const Block* block = block_of(g);
+        return block && !block->rows.empty() ? block->n_objects : (f64)counts[g];
+    }
+
     // Write the cluster of row g in each clustering, -1 where its label is missing.
     void read_row(i64 g, i64* clusters) const {
         std::visit([&]<typename Code>(Matrix<const Code> labels) {
@@ -71,6 +129,17 @@ struct Clusterings {
                 clusters[m] = labels[m][g] == MISSING(Code) ? -1 : offsets[m] + (i64)labels[m][g];
         }, codes);
     }
+
+private:
+    Block& made_block(i64 first) {
+        if (numbers[first] < 0) {
+            numbers[first] = (i32)blocks.size();
+            blocks.emplace_back().first = first;
+        }
+        return blocks[numbers[first]];
+    }
+
+    std::vector<i32> numbers;  // (G,): the block that begins with each row, -1 for none; empty without links
 };
 
 // A partition of the rows, and its overlaps with each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand
@@ -88,20 +157,20 @@ public:
     }
 
     // Return the number of sweeps, negative if max_iter ended them.
-    i64 descend(const i64* order) {
-        std::vector<i64> rows(order, order + n_rows);
+    i64 descend(const i64* order, i64 n_movable) {
+        std::vector<i64> rows(order, order + n_movable);
         allocate(rows);
         fill(rows);
         for (i64 n = 1; n <= bounds.max_iter; ++n) {
-            if (sweep(rows) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(rows))) continue;
+            if (sweep(rows, true) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(rows))) continue;
             return n;
         }
         return -bounds.max_iter;
     }
 
-    // Visit all partitions of rows g ... into clusters numbered by their first rows; keep the first of the best.
-    void try_all(i64 g, std::vector<i64>& best, f64& smallest_loss) {
-        if (g == n_rows) {
+    // Visit all partitions of rows rows[i] ... into clusters numbered by their first rows; keep the first of the best.
+    void try_all(const std::vector<i64>& rows, std::size_t i, std::vector<i64>& best, f64& smallest_loss) {
+        if (i == rows.size()) {
             f64 loss_of_labels = loss();
             if (n_used < bounds.least || !(loss_of_labels < smallest_loss - LEAST_GAIN)) return;
             smallest_loss = loss_of_labels;
@@ -109,9 +178,9 @@ public:
             return;
         }
         for (i64 s = 0, last = std::min(n_used + 1, bounds.most); s < last; ++s) {
-            put(g, s);
-            try_all(g + 1, best, smallest_loss);
-            put(g, -1);
+            put(rows[i], s);
+            try_all(rows, i + 1, best, smallest_loss);
+            put(rows[i], -1);
         }
     }
 
@@ -123,11 +192,27 @@ public:
             if constexpr (RATIO) sum += w * (1 - index(shared[m], spread, m));
             else sum += w * (of.a * of.phi_sums[m] + (2 - of.a) * spread - 2 * shared[m]);
         }
-        if constexpr (RATIO) return sum / of.weight;
-        return sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
+        if constexpr (RATIO) return sum / of.weight + penalties();
+        f64 mean = sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
+        return mean + penalties();
     }
 
 private:
+    // The unit of the loss in the sums over clusterings, of a ratio or of phi.
+    f64 scale(bool ratio) const {
+        if (ratio) return of.weight;
+        return of.weight * (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
+    }
+
+    // The penalties of cannot-links within clusters.
+    f64 penalties() const {
+        i64 n_violated = 0;
+        for (const Block& block : of.blocks)
+            for (i64 other : block.apart_from)
+                n_violated += labels[other] >= 0 && labels[other] == labels[block.first];
+        return of.penalty * (f64)(n_violated / 2);
+    }
+
     f64* overlap_of(i64 cluster) { return overlap.data() + cluster * width; }
     f64* worth_in(i64 cluster) { return worth.data() + cluster * width; }
     f64 rise(f64 x, f64 n) const { return phi.of(x + n) - phi.of(x); }
@@ -153,10 +238,42 @@ private:
         count_work();
         i64 cluster = labels[g];
         f64 n = (f64)of.counts[g];
-        of.read_row(g, clusters.data());
+        bool by_index = RATIO && cluster >= 0;
         std::fill(cost.begin(), cost.end(), 0.0);
-        if (RATIO && cluster >= 0) weigh_indices(cluster, n);
-        else weigh_sums(cluster, n);
+        const Block* block = of.block_of(g);
+        if (block && !block->rows.empty()) {
+            weigh_block(*block, cluster, by_index);
+        } else {
+            of.read_row(g, clusters.data());
+            if (by_index) weigh_indices(cluster, n);
+            else weigh_sums(cluster, n);
+        }
+        if (!block) return;
+        for (i64 other : block->apart_from)
+            if (labels[other] >= 0) cost[labels[other]] += of.penalty * scale(by_index);
+    }
+
+    // The costs of a block, which is out of its cluster while they are added up.
+    void weigh_block(const Block& block, i64 cluster, bool by_index) {
+        for (i64 g : block.rows) change_place(g, cluster, -1);
+        std::vector<f64> gain(width);
+        f64 b = (RATIO ? 1.0 : 2 - of.a) * of.weight;
+        for (i64 s = 0; s < width; ++s) {
+            spreads[s] = spread + rise(objects[s], block.n_objects);
+            if (!by_index) cost[s] = b * rise(objects[s], block.n_objects);
+        }
+        auto entry = block.entries.begin();
+        for (i64 m = 0; m < of.n_clusterings; ++m) {
+            f64 w = (f64)of.times[m];
+            std::fill(gain.begin(), gain.end(), 0.0);
+            for (; entry != block.entries.end() && entry->clustering == m; ++entry) {
+                const f64* in = overlap_of(entry->cluster);
+                for (i64 s = 0; s < width; ++s) gain[s] += rise(in[s], entry->n);
+            }
+            for (i64 s = 0; s < width; ++s)
+                cost[s] -= by_index ? w * index(shared[m] + gain[s], spreads[s], m) : 2 * w * gain[s];
+        }
+        for (i64 g : block.rows) change_place(g, -1, cluster);
     }
 
     // Sums over clusterings, which allocate rows for a ratio as well: the ratio of few rows says little.
@@ -204,11 +321,12 @@ private:
     i64 best_for(i64 g) {
         weigh(g);
         i64 cluster = labels[g];
-        bool alone = cluster >= 0 && objects[cluster] == (f64)of.counts[g];
+        f64 n = of.n_objects_of(g);
+        bool alone = cluster >= 0 && objects[cluster] == n;
         if (alone && n_used <= bounds.least) return cluster;
         bool may_open = !alone && n_used < bounds.most;
         i64 best = cluster;
-        f64 smallest_cost = cluster >= 0 ? cost[cluster] - rounding((f64)of.counts[g]) : INFINITE;
+        f64 smallest_cost = cluster >= 0 ? cost[cluster] - rounding(n) : INFINITE;
         for (i64 s = 0; s < width; ++s) {
             if (!(cost[s] < smallest_cost) || s == cluster || (objects[s] == 0 && !may_open)) continue;
             best = s;
@@ -223,8 +341,16 @@ private:
     // --------------------------------------------------------------------------------------------------------
 
     void put(i64 g, i64 to) {
-        change_place(g, labels[g], to);
-        labels[g] = to;
+        if (const Block* block = of.block_of(g); block && !block->rows.empty()) {
+            i64 from = labels[g];
+            for (i64 row : block->rows) {
+                change_place(row, from, to);
+                labels[row] = to;
+            }
+        } else {
+            change_place(g, labels[g], to);
+            labels[g] = to;
+        }
         if (n_used == width && width < bounds.most) widen(std::min(bounds.most, width + width / 2 + 1));
     }
 
@@ -254,19 +380,44 @@ private:
         n_used += (objects[s] > 0) - (before > 0);
     }
 
-    // Lay the tables out anew, with more columns.
     void widen(i64 wider) {
-        auto laid_out = [&](const std::vector<f64>& table) {
-            std::vector<f64> wider_table(of.offsets[of.n_clusterings] * wider);
-            if (width > 0)
-                for (i64 c = 0; c < of.offsets[of.n_clusterings]; ++c)
-                    std::copy_n(table.data() + c * width, width, wider_table.data() + c * wider);
-            return wider_table;
+        std::vector<i64> all(width);
+        std::iota(all.begin(), all.end(), 0);
+        lay_out(all, wider);
+    }
+
+    // Drop empty columns if most are empty, as after an allocation to many small clusters; the others stay in order,
+    // because the first of equally good columns is taken. Return the new place of a column.
+    i64 narrow(i64 column = 0) {
+        i64 narrower = std::min(bounds.most, n_used + n_used / 4 + SPARE_COLUMNS), n_empty = narrower - n_used;
+        if (2 * narrower > width) return column;
+        std::vector<i64> columns, places(width + 1);
+        for (i64 s = 0; s < width; ++s) {
+            places[s] = (i64)columns.size();
+            if (objects[s] > 0 || n_empty-- > 0) columns.push_back(s);
+        }
+        places[width] = (i64)columns.size();
+        for (i64 g = 0; g < n_rows; ++g) labels[g] = places[labels[g]];
+        i64 place = places[column];
+        lay_out(columns, narrower);
+        return place;
+    }
+
+    // Lay the tables out anew: first these columns, then empty ones.
+    void lay_out(const std::vector<i64>& columns, i64 new_width) {
+        auto laid_out = [&](const std::vector<f64>& table, i64 n_lines) {
+            std::vector<f64> new_table(n_lines * new_width);
+            for (i64 c = 0; c < n_lines; ++c)
+                for (std::size_t s = 0; s < columns.size(); ++s)
+                    new_table[c * new_width + s] = table[c * width + columns[s]];
+            return new_table;
         };
-        overlap = laid_out(overlap);
-        if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth);
-        width = wider;
-        for (auto* of_columns : {&objects, &cost, &spreads, &nothing}) of_columns->resize(width);
+        i64 n_clusters = of.offsets[of.n_clusterings];
+        overlap = laid_out(overlap, n_clusters);
+        if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth, n_clusters);
+        objects = laid_out(objects, 1);
+        width = new_width;
+        for (auto* of_columns : {&cost, &spreads, &nothing}) of_columns->resize(width);
     }
 
     void allocate(const std::vector<i64>& rows) {
@@ -280,7 +431,7 @@ private:
             std::vector<std::pair<f64, i64>> changes;
             for (i64 g : rows) {
                 i64 cluster = labels[g], empty = std::find(objects.begin(), objects.end(), 0.0) - objects.begin();
-                if (objects[cluster] == (f64)of.counts[g]) continue;
+                if (objects[cluster] == of.n_objects_of(g)) continue;
                 weigh(g);
                 changes.push_back({cost[empty] - cost[cluster], g});
             }
@@ -288,16 +439,17 @@ private:
             std::sort(changes.begin(), changes.end());
             for (auto [change, g] : changes) {
                 if (n_used == bounds.least) return;
-                if (objects[labels[g]] > (f64)of.counts[g])
+                if (objects[labels[g]] > of.n_objects_of(g))
                     put(g, std::find(objects.begin(), objects.end(), 0.0) - objects.begin());
             }
         }
     }
 
-    // Try to move each row; return how many have moved.
-    i64 sweep(const std::vector<i64>& rows) {
+    // Try to move each row; return how many have moved. `narrows`: empty columns may be dropped.
+    i64 sweep(const std::vector<i64>& rows, bool narrows) {
         i64 moved = 0;
         for (i64 g : rows) {
+            if (narrows) narrow();
             i64 best = best_for(g);
             if (best == labels[g]) continue;
             put(g, best);
@@ -363,6 +515,10 @@ private:
                 for (i64 s = r + 1; s < width; ++s)
                     changes[r * width + s] =
                         (2 - of.a) * of.weight * joint(objects[r], objects[s]) - 2 * gains[r * width + s];
+        for (const Block& block : of.blocks)
+            for (i64 other : block.apart_from)
+                if (i64 s = labels[block.first]; s < labels[other])
+                    changes[s * width + labels[other]] += of.penalty * scale(RATIO);
     }
 
     f64 joint(f64 x, f64 y) const { return phi.of(x + y) - phi.of(x) - phi.of(y); }
@@ -387,7 +543,7 @@ private:
     // Dissolve each cluster and allocate its rows anew, to any clusters; keep the result if it lowers the loss.
     bool rebuild(const std::vector<i64>& order) {
         bool better = false;
-        for (i64 r = 0; r < width; ++r) {
+        for (i64 r = 0; r < width; r = narrow(r + 1)) {
             if (objects[r] == 0) continue;
             std::vector<i64> rows;
             for (i64 g : order)
@@ -396,7 +552,7 @@ private:
             for (i64 g : rows) put(g, -1);
             allocate(rows);
             fill(rows);
-            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows) > 0; ++n) {}
+            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows, false) > 0; ++n) {}
             if (n_used >= bounds.least && loss() < before - LEAST_GAIN * (1 + before)) {
                 better = true;
                 continue;
@@ -423,8 +579,13 @@ private:
 
 // Call `work` with the clusterings, phi, and whether the loss is a ratio.
 template <typename Work>
-void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, Work&& work) {
-    auto with_phi = [&](auto phi, auto ratio) { work(Clusterings(ensemble, loss.a, phi), phi, ratio); };
+void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, const std::optional<MedianLinks>& links,
+               Work&& work) {
+    auto with_phi = [&](auto phi, auto ratio) {
+        Clusterings of(ensemble, loss.a, phi);
+        if (links) of.link(*links);
+        work(of, phi, ratio);
+    };
     if (loss.kind == 0) with_phi(Pairs{}, std::false_type());
     else if (loss.kind == 1) with_phi(Information{loss.of_whole}, std::false_type());
     else with_phi(Pairs{}, std::true_type());
@@ -433,13 +594,14 @@ void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, Work&& wo
 }  // namespace
 
 void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
-                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps) {
-    with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
+                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps,
+                    const std::optional<MedianLinks>& links) {
+    with_loss(ensemble, loss, links, [&](const auto& of, auto phi, auto ratio) {
         f64 a_start = (f64)(of.n_clusterings * of.n_rows) * 100 * ENTRY_NS;
         over_ranges(labels.rows, a_start, [&](i64 start, i64 stop) {
             for (i64 i = start; i < stop; ++i) {
                 Search<decltype(phi), ratio.value> search(of, phi, bounds, labels[i]);
-                sweeps[i] = search.descend(orders[i]);
+                sweeps[i] = search.descend(orders[i], orders.columns);
                 losses[i] = search.loss();
             }
         });
@@ -447,12 +609,14 @@ void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, cons
 }
 
 f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
-                  Vector<i64> labels) {
+                  Vector<i64> labels, const std::optional<MedianLinks>& links) {
     f64 smallest_loss = INFINITE;
-    with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
+    with_loss(ensemble, loss, links, [&](const auto& of, auto phi, auto ratio) {
         std::fill(labels.begin(), labels.end(), -1);
-        std::vector<i64> best;
-        Search<decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, smallest_loss);
+        std::vector<i64> best, rows;
+        for (i64 g = 0; g < of.n_rows; ++g)
+            if (!links || links->group[g] == g) rows.push_back(g);
+        Search<decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(rows, 0, best, smallest_loss);
         std::copy(best.begin(), best.end(), labels.begin());
     });
     return smallest_loss;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <tuple>
 
 #include "runtime/arrays.h"
@@ -40,14 +41,24 @@ struct MedianBounds {
            (i64, settled));  // rows: a sweep that moves no more is the last; unless 0, no cluster is taken apart
 };
 
-// S searches; orders (S, G): permutations of the rows; labels (S, G) change, and rows of label -1 are allocated first.
+// Links of rows: rows of a must-link group move together, as a block; each cannot-link within a cluster costs a penalty.
+struct MedianLinks {
+    RECORD(MedianLinks,
+           (Vector<const i64>, group),    // (G,): the smallest row of each row's block
+           (Vector<const i64>, first),    // (n_links,): blocks of cannot-links
+           (Vector<const i64>, second),   // (n_links,)
+           (f64, penalty));               // in units of the loss
+};
+
+// S searches; orders (S, n): permutations of the first rows of blocks, without links of all rows; labels (S, G) change, and rows of label -1 are allocated first.
 // losses (S,); sweeps (S,), negative if max_iter ended them.
 void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
-                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps);
+                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps,
+                    const std::optional<MedianLinks>& links);
 
 // The best of all partitions of few rows: labels (G,). Returns its loss.
 f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
-                  Vector<i64> labels);
+                  Vector<i64> labels, const std::optional<MedianLinks>& links);
 
 // metis.cpp. A graph in CSR format: starts (n + 1,), columns and edges. Rows start ... (rows, n) of similarities come
 // after what starts[start] says is filled; the diagonal and zeros are no edges.
