@@ -100,15 +100,16 @@ inline void join_retired(State& state, const CannotLinks& cannot) {
         state.absorbed.push_back(absorbed);
         state.similarities.push_back(similarity);
     };
-    std::vector<i64> firsts;                       // first region of each cluster
+    std::vector<i64> firsts;                          // first region of each cluster
+    std::vector<i64> refused_by;                      // the last region that each cluster refuses
     std::vector<i64> cluster(state.into.size(), -1);  // the cluster of each region that is joined
-    std::vector<i64> refused_by;                   // the last region that each cluster refuses
     for (i64 r = 0; r < (i64)state.into.size(); ++r) {
         if (state.into[r] != r) continue;
         if (auto* partners = cannot.of(r))
             for (i64 partner : *partners)
                 if (cluster[partner] >= 0) refused_by[cluster[partner]] = r;
-        i64 c = std::find_if(refused_by.begin(), refused_by.end(), [&](i64 by) { return by != r; }) - refused_by.begin();
+        auto allowed = std::find_if(refused_by.begin(), refused_by.end(), [&](i64 by) { return by != r; });
+        i64 c = allowed - refused_by.begin();
         if (c == (i64)firsts.size()) {
             firsts.push_back(r);
             refused_by.push_back(-1);

@@ -139,7 +139,8 @@ public:
     // The first list of each region, or empty ones that exclude nothing, if `listed` is false.
     Listed(State& state_, Regions& regions_, Scorer& scorer_, CannotLinks& cannot_, const Shortlists& lists_,
            i64 n_nodes, bool listed)
-        : state(state_), regions(regions_), scorer(scorer_), cannot(cannot_), lists(lists_), rounds((i64)state.into.size()),
+        : state(state_), regions(regions_), scorer(scorer_), cannot(cannot_), lists(lists_),
+          rounds((i64)state.into.size()),
           followers((i64)state.into.size(), n_nodes), due(state.left()), margin(1e-12 + 4.0 * scorer.tolerance.slack) {
         if (listed) take_first_listed(due);
     }

@@ -193,7 +193,8 @@ public:
             else sum += w * (of.a * of.phi_sums[m] + (2 - of.a) * spread - 2 * shared[m]);
         }
         if constexpr (RATIO) return sum / of.weight + penalties();
-        return sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects) + penalties();
+        f64 mean = sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
+        return mean + penalties();
     }
 
 private:
