@@ -62,16 +62,16 @@ def file_of(name: str) -> str:
 
 # files of tests that call primitives on small data, in any way
 TESTS = [file_of(name) for name in (
-    "average", "ca_tree", "coassociation", "contingency", "core_groups", "coupled", "dendrogram", "directions",
-    "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
-    "objects", "observed", "pairs", "rock", "single", "soft_correspondence", "text", "threads",
+    "average", "ca_tree", "coassociation", "constrained", "contingency", "core_groups", "coupled", "dendrogram",
+    "directions", "few_rows", "label_kmeans", "landmarks", "links", "louvain", "mapping", "metis", "mirkin", "mixture",
+    "native", "nested", "objects", "observed", "pairs", "rock", "single", "soft_correspondence", "text", "threads",
 )]  # fmt: skip
 
 # tests that together call all primitives, and all methods of the registry
 TESTS_OF_LEVELS = [file_of(name) for name in (
-    "average", "cophenetic", "dendrogram", "fuzz", "fuzz_ensembles", "landmarks", "links", "mapping", "median",
-    "native_partition", "native_points", "objects", "observed", "pair_table", "pairs", "soft_correspondence",
-    "weighted",
+    "average", "constrained", "cophenetic", "dendrogram", "fuzz", "fuzz_ensembles", "landmarks", "links", "louvain",
+    "mapping", "median", "native_partition", "native_points", "objects", "observed", "pair_table", "pairs",
+    "soft_correspondence", "weighted",
 )] + [f"{file_of(name)}::test_{test}" for name, test in (
     ("contingency", "entropies_of_intersections_counted_before_have_the_same_bits"),
     ("contingency", "one_clustering_against_all"),
