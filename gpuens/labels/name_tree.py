@@ -1,6 +1,6 @@
 """A tree of names, such as a taxonomy or a cell ontology: a name also supports the wider names above it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 
 QUORUM = 0.5
+TITLES = ("child", "parent")
 BLOCK = 2**16  # number of rows whose support is in memory at once
 ROUNDING = 1e-9  # largest error of a sum of shares
 
@@ -65,6 +66,12 @@ class NameTree:
         return np.where(eligible[rows, nodes], nodes, -1), support[rows, nodes]
 
 
+def child_and_parent(titles: Iterable[Any]) -> list[int]:
+    """Return the places of the two columns of a tree: those with the titles child and parent, else the first two."""
+    words = [str(title).strip().lower() for title in titles]
+    return [words.index(word) for word in TITLES] if set(TITLES) <= set(words) else [0, 1]
+
+
 def _parents_by_name(parents: Any) -> dict[str, list[str]]:
     """Return the parents of every name; ``parents`` is a mapping of child to parent, or a table of two columns."""
     if isinstance(parents, Mapping):
@@ -73,10 +80,11 @@ def _parents_by_name(parents: Any) -> dict[str, list[str]]:
         table = as_pandas(parents)
         if not hasattr(table, "columns") or len(table.columns) < 2:
             raise TypeError(
-                "tree must be a dict of child to parent, or a table whose first two columns are child and parent, not "
+                "tree must be a dict of child to parent, or a table with columns child and parent, not "
                 f"{checks.shown(parents)}."
             )
-        pairs = list(table.iloc[:, :2].dropna().itertuples(index=False, name=None))
+        places = child_and_parent(table.columns)
+        pairs = list(table.iloc[:, places].dropna().itertuples(index=False, name=None))
     above: dict[str, list[str]] = {}
     for child, parent in pairs:
         above.setdefault(str(child), []).append(str(parent))

@@ -140,8 +140,9 @@ class SharedNames(Seeded):
 
         Parameters
         ----------
-        tree : dict, or DataFrame of two columns
-            Child → parent, for all names of the answers. A name may have several parents, as in a cell ontology.
+        tree : dict, or DataFrame
+            Child → parent, for all names of the answers. A name may have several parents, as in a cell ontology. A
+            DataFrame has columns "child" and "parent"; without these titles, they are its first two columns.
         quorum : float
             The least support, from 0.5 to 1; it must also be more than half, so that names in separate branches cannot
             both have it.

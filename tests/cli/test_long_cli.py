@@ -175,13 +175,14 @@ def test_agreement_of_answers_in_lines_is_that_of_rows():
 
 @pytest.mark.filterwarnings("ignore:labels. 'unknown'")
 @pytest.mark.parametrize("method", ["voting", "em"])
-@pytest.mark.parametrize("name", ["tree.csv", "titled.tsv", "tree.parquet"])
+@pytest.mark.parametrize("name", ["tree.csv", "titled.tsv", "titled_parent_first.csv", "tree.parquet"])
 def test_labels_are_names_in_a_tree(folder, done, method, name):
     frame, tree = write_answers(), pd.DataFrame(TREE.items(), columns=["child", "parent"])
     if name.endswith("parquet"):
         tree.to_parquet(name)
     else:
-        tree.to_csv(name, sep="\t" if "tsv" in name else ",", index=False, header="titled" in name)
+        order = ["parent", "child"] if "parent_first" in name else ["child", "parent"]
+        tree[order].to_csv(name, sep="\t" if "tsv" in name else ",", index=False, header="titled" in name)
     out = done(f"run answers.csv --long --shared-names --method {method} --tree {name} --quorum 0.6 -o out.csv")
     answers = ge.Ensemble.from_long(frame)
     kind = {"voting": ge.Voting, "em": ge.EM}[method]
