@@ -11,6 +11,7 @@ from gpuens import datasets, io
 from gpuens.cli.chunks import IN_ONE_PIECE, ChunkSettings
 from gpuens.cli.graph_settings import GraphSettings
 from gpuens.io import annotated
+from gpuens.io.edges import read_pairs
 from gpuens.io.name_trees import read_name_tree
 from gpuens.io.paths import IN_CHUNKS
 from gpuens.io.shapes import label_shape
@@ -157,7 +158,11 @@ class LabelSource:
         """Read the links as arrays (n_pairs, 2) of positions of the objects with names ``ids``."""
         links = {}
         for name, path in self.links.items():
-            edges = match_objects(io.read_edges(path), n_objects, ids)
+            pairs = read_pairs(path)
+            try:
+                edges = match_objects(pairs, n_objects, ids)
+            except ValueError as error:
+                raise ValueError(f"path {path!r}: {error}") from error
             links[name] = np.column_stack([edges.first, edges.second])
         return links
 
@@ -399,6 +404,7 @@ class FileConsensus:
             "parameters": estimator.get_params(),
             "input": [source.labels, *source.more_labels] if source.more_labels else source.labels,
             "features": source.features or None,
+            **source.links,
             "n_neighbors": getattr(estimator, "n_neighbors_", None),
             "n_objects": sum(result.sizes),
             "form": (result.file is not None and result.file.form) or None,

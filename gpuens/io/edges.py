@@ -67,6 +67,15 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
     """
     if header is not None and not isinstance(header, bool):
         raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
+    return _read(path, header, (2, 3))
+
+
+def read_pairs(path: Path_) -> Edges:
+    """Read pairs of objects as `read_edges` reads edges; lines of text have no weight."""
+    return _read(path, None, (2,))
+
+
+def _read(path: Path_, header: bool | None, n_fields: tuple[int, ...]) -> Edges:
     name = os.fspath(path).lower()
     if name.endswith(ANNOTATED):
         return replace(
@@ -83,18 +92,20 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
             "edges as text."
         )
     paths.check_readable(path)
-    return _read_text(path, header)
+    return _read_text(path, header, n_fields)
 
 
-def _read_text(path: Path_, header: bool | None) -> Edges:
+def _read_text(path: Path_, header: bool | None, n_fields: tuple[int, ...]) -> Edges:
+    """Return the edges of a text; ``n_fields`` are the possible numbers of fields in its first line."""
     text = read_text(path)
     lines, n_before = _first_lines(path, text)
     separator = next((mark for byte, mark in SEPARATORS.items() if byte in lines[0]), r"\s+")
     first = lines[0].decode(errors="replace").partition("#")[0].split(None if separator == r"\s+" else separator)
-    if len(first) not in (2, 3):
+    if len(first) not in n_fields:
+        contents = "an edge has two objects and, if you like, a weight" if 3 in n_fields else "a pair has two objects"
         raise ValueError(
-            f"path {os.fspath(path)!r} has {len(first)} field(s) in its first line, where an edge has two objects and, "
-            "if you like, a weight; write these columns alone."
+            f"path {os.fspath(path)!r} has {len(first)} field(s) in its first line, where {contents}; write these "
+            "columns alone."
         )
     n_lines = len(text) * len(lines) // sum(map(len, lines))
     needed = BYTES_OF_A_LINE * n_lines
@@ -168,6 +179,8 @@ def _edges_of_texts(pieces: Any) -> Edges:
     ends, weights = [], []
     with pieces:
         for piece in pieces:
+            if not len(piece):
+                raise ValueError("the first line is names of columns, and no edge is below.")
             piece_numbers, distinct = pd.factorize(piece[[0, 1]].to_numpy(dtype=object).ravel())
             if piece_numbers.min() < 0:
                 raise ValueError(f"edge {piece.iloc[int(piece_numbers.argmin()) // 2].tolist()} lacks an object.")

@@ -505,9 +505,16 @@ def test_links_are_files_of_named_pairs(folder, call):
     assert "LWEA: 2 clusters" in "\n".join(out)
     links = {"must_link": [["x3", "x4"]], "cannot_link": [["x4", "x5"], ["x1", "x6"]]}
     assert pd.read_csv("out.csv")["label"].tolist() == LWEA(2).fit(table, **links).labels_.tolist()
+    record = json.loads(Path("out.csv.json").read_text())
+    assert (record["must_link"], record["cannot_link"]) == ("must.txt", "cannot.txt")
+    Path("weighed.txt").write_text("x3 x4 1\nx1 x2 0\n")
     Path("must.txt").write_text("x4 x9\n")
     for options, words in (
-        ("--must-link must.txt", "labels have no object 'x9'"),
+        ("--must-link must.txt", "path 'must.txt': labels have no object 'x9'"),
+        (
+            "--must-link weighed.txt",
+            "path 'weighed.txt' has 3 field(s) in its first line, where a pair has two objects",
+        ),
         ("--must-link cannot.txt --cannot-link cannot.txt", "must_link and cannot_link contradict each other"),
         ("--must-link cannot.txt --method lwgp", "LWGP (LWCA and TransferCut) does not use them"),
         ("--must-link nowhere.txt", "path 'nowhere.txt' does not exist"),

@@ -564,6 +564,7 @@ def test_graphs_in_npz_and_h5ad_are_edges(tmp_path):
         ("# nothing\n\n", ("has no edges",)),
         ("a\nb\n", ("has 1 field(s) in its first line",)),
         ("a b c d\n", ("has 4 field(s) in its first line",)),
+        ("a b c\n", ("names of columns, and no edge is below",)),
         ("a b\na b 1\n", ("lines that are no edges", "line 2", "without a weight")),
         ("1 2\n3\n", ("lines that are no edges", "lacks an object")),
         ("a b 1\na c\n", ("weights of the edges must be finite",)),
