@@ -511,10 +511,7 @@ def test_links_are_files_of_named_pairs(folder, call):
     Path("must.txt").write_text("x4 x9\n")
     for options, words in (
         ("--must-link must.txt", "path 'must.txt': labels have no object 'x9'"),
-        (
-            "--must-link weighed.txt",
-            "path 'weighed.txt' has 3 field(s) in its first line, where a pair has two objects",
-        ),
+        ("--must-link weighed.txt", "path 'weighed.txt' has 3 field(s) in its first line, where a pair has two"),
         ("--must-link cannot.txt --cannot-link cannot.txt", "must_link and cannot_link contradict each other"),
         ("--must-link cannot.txt --method lwgp", "LWGP (LWCA and TransferCut) does not use them"),
         ("--must-link nowhere.txt", "path 'nowhere.txt' does not exist"),

@@ -53,10 +53,8 @@ def test_tables_ontologies_and_probabilities():
     vote = ge.Voting(vocabulary="shared").fit(answers, wide=True)
     assert vote.labels_in_tree(table).labels.tolist() == ["CD8", "NK T"]
     assert vote.labels_in_tree(table, quorum=1.0).labels.tolist() == ["T cell", "NK"]
-    assert vote.labels_in_tree(table.assign(source="CL")[["source", "parent", "child"]]).labels.tolist() == [
-        "CD8",
-        "NK T",
-    ]
+    titled = table.assign(source="CL")[["source", "parent", "child"]]
+    assert vote.labels_in_tree(titled).labels.tolist() == ["CD8", "NK T"]
     model = ge.EM(vocabulary="shared").fit(answers, wide=True)
     names = model.labels_in_tree(table)
     assert names.labels.tolist() == ["CD8", "NK T"]
