@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuens.labels.edges import as_edges, is_network, match_objects
 from gpuens.labels.frames import as_pandas
-from gpuens.labels.object_names import name_at
+from gpuens.labels.object_names import counts_from_0, name_at
 from gpuens.runtime import checks
 from gpuens.runtime.device import check_readable, to_host
 
@@ -36,7 +36,7 @@ class Links(NamedTuple):
         ----------
         must_link, cannot_link : array or DataFrame (n_links, 2), sparse matrix (N, N), graph, or None
             Numbers in an array are positions, 0 … N - 1; texts, and all values of a DataFrame, are names. The values of
-            a matrix do not matter.
+            a matrix do not matter. Numbers in an array are refused if the objects have other numbers as names.
         n_objects : int
         index : pandas Index (N,), optional
             The names of the objects of the labels.
@@ -90,6 +90,11 @@ def _read_pairs(pairs: Any, name: str, n_objects: int, index: Any) -> np.ndarray
             raise ValueError(
                 f"{name} must be pairs of objects, an array (n_pairs, 2), not {checks.shown(pairs)}; pass [[i, j], …]."
             )
+        if not hasattr(pairs, "iloc") and array.dtype.kind in "iuf" and _has_other_numbers(index):
+            raise ValueError(
+                f"{name} has numbers, which may be positions, or names of objects, since labels have an index of "
+                "numbers; pass a DataFrame of names, or positions and labels.to_numpy()."
+            )
         loops = np.flatnonzero(array[:, 0] == array[:, 1])
         if len(loops) and name == "cannot_link":
             raise ValueError(f"cannot_link parts {array[loops[0], 0]} from itself; leave out this pair.")
@@ -98,6 +103,11 @@ def _read_pairs(pairs: Any, name: str, n_objects: int, index: Any) -> np.ndarray
     except (ValueError, TypeError) as error:
         raise type(error)(f"{name}: {error}") from error
     return np.column_stack([edges.first, edges.second]).astype(np.int64)
+
+
+def _has_other_numbers(index: Any) -> bool:
+    """Return whether the names of objects are numbers that are not their positions."""
+    return index is not None and index.dtype.kind in "iu" and not counts_from_0(index)
 
 
 def _chain(graph: Any, first: int, second: int) -> list[int]:

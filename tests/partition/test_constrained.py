@@ -185,6 +185,19 @@ def test_names_positions_and_matrices_are_the_same_links():
         ge.consensus(frame, 6, method="eac", cannot_link=named, graph=pairs)
 
 
+def test_numbers_beside_an_index_of_numbers_are_names_in_a_frame_alone():
+    labels, _ = structured_labels(20, 4, 3, noise=0.4, seed=8)
+    pairs = np.array([[0, 9], [3, 17], [5, 6]])
+    expected = ge.LWEA(6).fit_predict(labels, cannot_link=pairs)
+    for index in (range(1, 21), np.random.default_rng(0).permutation(20)):
+        frame = pd.DataFrame(labels, index=index)
+        names = pd.DataFrame(frame.index.to_numpy()[pairs])
+        np.testing.assert_array_equal(ge.LWEA(6).fit_predict(frame, cannot_link=names), expected)
+        with pytest.raises(ValueError, match="cannot_link has numbers, which may be positions, or names"):
+            ge.LWEA(6).fit(frame, cannot_link=pairs)
+    np.testing.assert_array_equal(ge.LWEA(6).fit_predict(pd.DataFrame(labels), cannot_link=pairs), expected)
+
+
 def test_contradictions_name_a_shortest_chain():
     names = list("abcdefghijklmnop")
     frame = pd.DataFrame(np.eye(16, 2, dtype=int), index=names)
