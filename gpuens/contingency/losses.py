@@ -52,11 +52,16 @@ def read_draws(draws: Any, labels: Any) -> tuple[Ensemble, np.ndarray]:
         wide = bool(draws) and hasattr(draws[0], "__len__") and len(draws[0]) == n
     else:
         shape = tuple(getattr(draws, "shape", ()))
+        if len(shape) == 2 and n > 0 and n not in shape:
+            raise ValueError(
+                f"labels have {n} objects, but neither the rows nor the columns of draws, of shape {shape}, are so "
+                "many; pass a label for each object of the draws."
+            )
         wide = len(shape) == 2 and shape[0] != shape[1] and n in shape
         if wide and n == shape[1]:
             draws = (as_pandas(draws) if is_frame(draws) else draws).T
     ensemble = Ensemble(draws, wide=wide)
-    codes = encode_vector(in_order_of(ensemble.index, labels, "labels"), "labels", ensemble.n_objects)
+    codes = encode_vector(in_order_of(ensemble.index, labels, "labels", "draws"), "labels", ensemble.n_objects)
     if (unlabelled := np.count_nonzero(codes < 0)) > 0:
         raise ValueError(
             f"labels leave {unlabelled} object(s) without a cluster (-1, NaN or None), but a partition has all; "

@@ -185,6 +185,9 @@ def test_the_result_is_told():
     assert "holds 2 of 5 draws, with 2 clusters, within a VI of 0 bits" in one.story  # both draws at this distance
 
 
+NAMED = pd.DataFrame(np.eye(6, 2, dtype=int), index=[*"abcdef"])
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
@@ -192,6 +195,12 @@ def test_the_result_is_told():
         ({"level": 95}, ValueError, "level must be above 0 and at most 1, but is 95"),
         ({"level": 0}, ValueError, "level must be above 0"),
         ({"labels": [0, 0, 1]}, ValueError, "labels must hold one value for each of the 6 row"),
+        ({"draws": np.zeros((4, 5), int)}, ValueError, "labels have 6 objects, but neither the rows nor the columns"),
+        (
+            {"draws": NAMED, "labels": pd.Series(0, index=[*"uvwxyz"])},
+            ValueError,
+            "draws has an object 'a' that labels",
+        ),
         ({"labels": 3}, TypeError, "labels must be a list, array or Series of labels"),
         ({"labels": [0, 0, 1, 1, -1, None]}, ValueError, "labels leave 2 object(s) without a cluster"),
     ],
