@@ -192,6 +192,11 @@ def test_the_result_is_told():
         ({"level": 95}, ValueError, "level must be above 0 and at most 1, but is 95"),
         ({"level": 0}, ValueError, "level must be above 0"),
         ({"labels": [0, 0, 1]}, ValueError, "labels must hold one value for each of the 6 row"),
+        (
+            {"draws": np.eye(5, 6, dtype=int), "labels": [0, 1, 1]},
+            ValueError,
+            "labels are of 3 objects, but draws of shape (5, 6)",
+        ),
         ({"labels": 3}, TypeError, "labels must be a list, array or Series of labels"),
         ({"labels": [0, 0, 1, 1, -1, None]}, ValueError, "labels leave 2 object(s) without a cluster"),
     ],
