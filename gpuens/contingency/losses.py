@@ -52,10 +52,10 @@ def read_draws(draws: Any, labels: Any) -> tuple[Ensemble, np.ndarray]:
         wide = bool(draws) and hasattr(draws[0], "__len__") and len(draws[0]) == n
     else:
         shape = tuple(getattr(draws, "shape", ()))
-        if len(shape) == 2 and n > 0 and n not in shape:
+        if len(shape) == 2 and n and n not in shape:
             raise ValueError(
-                f"labels have {n} objects, but neither the rows nor the columns of draws, of shape {shape}, are so "
-                "many; pass a label for each object of the draws."
+                f"labels are of {n} objects, but draws of shape {shape} are of {shape[0]} or {shape[1]}; pass a label "
+                "for each object of the draws."
             )
         wide = len(shape) == 2 and shape[0] != shape[1] and n in shape
         if wide and n == shape[1]:

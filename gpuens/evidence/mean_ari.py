@@ -27,9 +27,8 @@ from gpuens.labels.rows import Rows
 from gpuens.runtime import progress
 from gpuens.similarity.diagonal import Diagonal
 
-NARROW = (
-    1.05  # ratio of the ends of an interval that is not divided any more; narrower ones gain about .5 % of the loss
-)
+# largest ratio of the ends of an interval that is not divided any more; narrower ones gain about .5 % of the loss
+NARROW = 1.05
 HALVINGS_OF_A_PRICE = 12  # a price is found among 2^12
 PRICED_ROWS = 256  # about so many rows are compared with all rows to find a price
 

@@ -102,17 +102,15 @@ class Parts(NamedTuple):
 
     def refuse_graph(self, name: str, X: Any = None, sample_weight: Any = None) -> None:
         """Raise TypeError for a fit that cannot use neighbours."""
-        similarity, partitioner = self.similarity, self.partitioner
         reason: str | None = None
-        if similarity is None or similarity.kind != "diagonal" or type(partitioner) is not AverageLinkage:
-            names = [type(part).__name__ for part in (similarity, partitioner) if part is not None]
-            reason = f"{name} ({' and '.join(names)}) does not use one"
+        if not self._is_average_linkage:
+            reason = f"{self._name_parts(name)} does not use one"
         elif self.reduction is not None:
             reason = f"reduction={checks.shown(self.reduction)} was given, too, which has no neighbours"
         elif sample_weight is not None:
             reason = "sample_weight was given, too, which is not counted there"
-        elif partitioner.min_size is not None:
-            reason = f"min_size={partitioner.min_size} was given, too, which would part clusters"
+        elif (min_size := getattr(self.partitioner, "min_size", None)) is not None:
+            reason = f"min_size={min_size} was given, too, which would part clusters"
         elif devices.chunked(X):
             reason = "labels are in chunks; pass labels.compute()"
         if reason is not None:
@@ -123,18 +121,15 @@ class Parts(NamedTuple):
 
     def refuse_links(self, name: str, X: Any = None, graph: Any = None) -> None:
         """Raise TypeError for a fit that cannot use must-links and cannot-links."""
-        similarity, partitioner = self.similarity, self.partitioner
         reason: str | None = None
-        is_linkage = similarity is not None and similarity.kind == "diagonal" and type(partitioner) is AverageLinkage
-        if not is_linkage and type(partitioner) is not MedianSearch:
-            names = [type(part).__name__ for part in (similarity, partitioner) if part is not None]
-            reason = f"{name} ({' and '.join(names)}) does not use them"
+        if not self._is_average_linkage and type(self.partitioner) is not MedianSearch:
+            reason = f"{self._name_parts(name)} does not use them"
         elif graph is not None:
             reason = "graph was given, too"
         elif self.reduction is not None:
             reason = f"reduction={checks.shown(self.reduction)} was given, too, whose rows stand for several objects"
-        elif isinstance(partitioner, AverageLinkage) and partitioner.min_size is not None:
-            reason = f"min_size={partitioner.min_size} was given, too, which would join clusters"
+        elif (min_size := getattr(self.partitioner, "min_size", None)) is not None:
+            reason = f"min_size={min_size} was given, too, which would join clusters"
         elif devices.chunked(X):
             reason = "labels are in chunks; pass labels.compute()"
         if reason is not None:
@@ -142,6 +137,17 @@ class Parts(NamedTuple):
                 f"must_link or cannot_link were given, but {reason}; Median, and EAC, LWEA and WEAC with average "
                 "linkage take links, without graph, reduction, min_size and missing='ignore'."
             )
+
+    @property
+    def _is_average_linkage(self) -> bool:
+        """Whether the parts are average linkage by a diagonal S, which keeps to neighbours and links."""
+        similarity = self.similarity
+        return similarity is not None and similarity.kind == "diagonal" and type(self.partitioner) is AverageLinkage
+
+    def _name_parts(self, name: str) -> str:
+        """Return the name of a method with the classes of its parts, for an error message."""
+        classes = [type(part).__name__ for part in (self.similarity, self.partitioner) if part is not None]
+        return f"{name} ({' and '.join(classes)})"
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise MemoryError, before the work begins, if similarity or partition would exceed the memory budget."""

@@ -195,7 +195,11 @@ NAMED = pd.DataFrame(np.eye(6, 2, dtype=int), index=[*"abcdef"])
         ({"level": 95}, ValueError, "level must be above 0 and at most 1, but is 95"),
         ({"level": 0}, ValueError, "level must be above 0"),
         ({"labels": [0, 0, 1]}, ValueError, "labels must hold one value for each of the 6 row"),
-        ({"draws": np.zeros((4, 5), int)}, ValueError, "labels have 6 objects, but neither the rows nor the columns"),
+        (
+            {"draws": np.eye(5, 6, dtype=int), "labels": [0, 1, 1]},
+            ValueError,
+            "labels are of 3 objects, but draws of shape (5, 6)",
+        ),
         (
             {"draws": NAMED, "labels": pd.Series(0, index=[*"uvwxyz"])},
             ValueError,
