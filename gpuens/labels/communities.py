@@ -60,7 +60,8 @@ def refuse_single(labels: Any) -> None:
         elif labels and all(isinstance(members, (set, frozenset)) for members in labels.values()):
             description = f"a dict of {len(labels)} set(s) of members"
     elif isinstance(labels, (list, tuple)) and labels and all(isinstance(m, (set, frozenset)) for m in labels):
-        description = f"a list of {len(labels)} set(s) of members"
+        if not any(isinstance(member, frozenset) for members in labels for member in members):
+            description = f"a list of {len(labels)} set(s) of members"
     if description is not None:
         raise TypeError(f"labels are one clustering, {description}; pass a list of clusterings, such as [labels].")
 
@@ -137,6 +138,8 @@ def _read_clustering(clustering: Any, title: str, ragged: bool) -> Named | None:
         named = "name" in clustering.graph.vs.attributes()
         names = clustering.graph.vs["name"] if named else range(len(clustering.membership))
         return Named(names, clustering.membership, True)
+    if isinstance(clustering, (set, frozenset)):
+        raise TypeError(f"{title} is a set, which has no order; pass a list with the members of each cluster.")
     if not isinstance(clustering, (list, tuple)) or not clustering:
         return None
     if not isinstance(clustering[0], (set, frozenset)) and not (ragged and _is_collection(clustering[0])):

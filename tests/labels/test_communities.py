@@ -120,6 +120,7 @@ def test_objects_of_sets_are_sorted_whatever_the_order_of_the_sets():
 
 REFUSED = {
     "sets": ([{1, 2}, {3}], TypeError, ["one clustering", "2 set(s)", "[labels]"]),
+    "sets of sets": ([{frozenset({1, 2}), frozenset({3})}], TypeError, ["labels[0] is a set", "pass a list"]),
     "a dict": ({"a": 0, "b": 1}, TypeError, ["one clustering", "2 object(s)", "[labels]"]),
     "a dict of texts": ({"a": "T", "b": "B"}, TypeError, ["one clustering", "[labels]"]),
     "a dict of sets": ({"u": {1, 2}, "v": {3}}, TypeError, ["one clustering", "2 set(s)", "[labels]"]),
