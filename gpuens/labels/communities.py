@@ -59,9 +59,13 @@ def refuse_single(labels: Any) -> None:
             description = f"a dict of the labels of {len(labels)} object(s)"
         elif labels and all(isinstance(members, (set, frozenset)) for members in labels.values()):
             description = f"a dict of {len(labels)} set(s) of members"
-    elif isinstance(labels, (list, tuple)) and labels and all(isinstance(m, (set, frozenset)) for m in labels):
-        if not any(isinstance(member, frozenset) for members in labels for member in members):
-            description = f"a list of {len(labels)} set(s) of members"
+    elif (
+        isinstance(labels, (list, tuple))
+        and labels
+        and all(isinstance(members, (set, frozenset)) for members in labels)
+        and not any(isinstance(member, frozenset) for members in labels for member in members)  # sets of clusters
+    ):
+        description = f"a list of {len(labels)} set(s) of members"
     if description is not None:
         raise TypeError(f"labels are one clustering, {description}; pass a list of clusterings, such as [labels].")
 
