@@ -17,6 +17,7 @@ def needed(n: int, k: int, *, device: str = "cpu") -> int:
     return 16 * n * (k + 1) + min(devices.scratch(device), 8 * STRIP_COPIES * n * n)
 
 
+@devices.library_threads(1)  # sums of several threads could differ
 def distances_and_silhouettes(
     points: Any, labels: Any, k: int, n_nearest: int, *, device: str = "cpu"
 ) -> tuple[np.ndarray, np.ndarray]:

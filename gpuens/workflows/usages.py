@@ -19,6 +19,7 @@ SWEEPS = 10_000  # most iterations over all programs
 TOLERANCE = 1e-8  # change of a usage, relative to the largest one of the block, below which the descent ends
 
 
+@devices.library_threads(1)  # sums of several threads could differ
 def fit_usages(data: Any, programs: Any, *, device: str = "cpu") -> tuple[Any, float]:
     """Return the usages (n_objects, k), float64, and the sum of the squared errors of data (n_objects, d).
 

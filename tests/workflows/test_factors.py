@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 from conftest import refused
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse import csr_matrix
@@ -223,6 +224,20 @@ def test_no_square_matrix_is_made(monkeypatch):
         tracemalloc.stop()
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: ge.factors(runs), MemoryError, "4,000 programs of 10 features", "pass fewer runs")
+
+
+def test_threads_of_blas_change_no_bit():
+    rng = np.random.default_rng(0)
+    planted, data = rng.gamma(0.3, size=(6, 1900)), rng.gamma(1, size=(700, 1900))
+    runs = [planted * rng.gamma(20, 0.05, size=planted.shape) for _ in range(60)]
+    results = []
+    for n_threads in (1, 2):
+        with threadpoolctl.threadpool_limits(n_threads, user_api="blas"):
+            results.append(ge.factors(runs, data=data, n_init=1))
+    single, double = results
+    assert (single.silhouette, single.error) == (double.silhouette, double.error)
+    np.testing.assert_array_equal(single.densities, double.densities)
+    np.testing.assert_array_equal(single.usages, double.usages)
 
 
 def test_programs_in_gpu_memory_stay_there(fake_cupy):
