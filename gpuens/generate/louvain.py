@@ -22,12 +22,12 @@ from gpuens.labels.codes import codes_dtype
 from gpuens.labels.edges import Edges
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.graph import Graph
+from gpuens.labels.pair_shares import agreement_on_pairs
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import memory_budget, n_threads
 from gpuens.runtime.native import cpu
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.similarity.coassociation import agreement_on_pairs
 
 LEVELS = ("auto", "first", "last")
 BYTES_OF_AN_EDGE = 176  # host memory for each edge: both directions, and their sums between communities

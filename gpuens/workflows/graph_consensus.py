@@ -16,10 +16,10 @@ from gpuens.generate.louvain import louvain_ensemble
 from gpuens.labels.codes import number_labels
 from gpuens.labels.edges import as_edges, match_objects
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.pair_shares import agreement_on_pairs, shares_of_pairs
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
-from gpuens.similarity.coassociation import agreement_on_pairs, shares_of_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

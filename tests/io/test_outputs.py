@@ -257,7 +257,7 @@ def nothing_after_labels(monkeypatch):
         def fail(*_, **__):
             raise error
 
-        def labels_alone(estimator, labelled, evidence=False, membership=False, *_):
+        def labels_alone(estimator, labelled, evidence=False, membership=False, *_, **__):
             return fail() if evidence or membership else results_of(estimator, labelled)
 
         monkeypatch.setattr(results, "results_of", labels_alone)

@@ -16,8 +16,8 @@ from scipy.sparse import coo_array, csr_array, save_npz
 import gpuens as ge
 from gpuens import cli
 from gpuens.labels.edges import as_edges
+from gpuens.labels.pair_shares import shares_of_pairs
 from gpuens.similarity import coassociation
-from gpuens.similarity.coassociation import shares_of_pairs
 
 
 def random_graph(n, n_edges, rng):
@@ -82,7 +82,7 @@ def test_the_coassociation_of_pairs_is_that_of_the_block(missing, sizes):
     first, second = rng.integers(50, size=(2, 1000))
     ens, expected = ge.Ensemble(labels), coassociation(labels)[first, second]
     np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
-    sizes("similarity.coassociation", PAIRS_AT_A_TIME=7)
+    sizes("labels.pair_shares", PAIRS_AT_A_TIME=7)
     np.testing.assert_array_equal(shares_of_pairs(ens, first, second), expected)
 
 
