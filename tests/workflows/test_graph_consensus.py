@@ -197,9 +197,9 @@ def test_cliques_that_single_clusterings_join_are_found():
 def test_rounds_are_those_of_the_definition(base, weighted):
     pytest.importorskip("igraph", reason="Leiden is igraph's")
     rng = np.random.default_rng(1)
-    edges = random_graph(120, 700, rng)
+    edges = random_graph(60, 300, rng)
     weights = rng.uniform(0.5, 2.0, len(edges))
-    graph = sparse(edges, 120, weights)
+    graph = sparse(edges, 60, weights)
     given = {"resolutions": (1.0, 2.0, 3.0), "n_seeds": 3, "threshold": 0.6, "weighted": weighted}
     given |= {"base": base, "final": base}
 
@@ -225,7 +225,7 @@ def test_rounds_are_those_of_the_definition(base, weighted):
         np.testing.assert_array_equal(ended.edges[ended.kept], np.argwhere(np.triu(near)))
     final = members_of(left, 2.0, 1, "all")[:, 0]
     inner = np.array([(i, j) for i, j in np.argwhere(np.triu(left.toarray() > 0)) if final[i] == final[j]])
-    np.testing.assert_array_equal(found.labels, oracles.components(120, inner))
+    np.testing.assert_array_equal(found.labels, oracles.components(60, inner))
     np.testing.assert_array_equal(found.ensemble.to_array(), first_labels)
     assert found.coassociation.tolist() == [oracles.coassociation(first_labels)[i, j] for i, j in found.edges]
 
