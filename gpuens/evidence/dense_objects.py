@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuens.evidence.lifts import Lifts
 from gpuens.evidence.overlaps import Overlaps, multiply_counts
+from gpuens.kmeans.distances import silhouettes_of_distances
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
@@ -71,9 +72,7 @@ def _summarize_means(means: np.ndarray, labels: np.ndarray, is_single: np.ndarra
 
 def silhouette_of_means(inside: np.ndarray, best: np.ndarray, is_single: np.ndarray) -> np.ndarray:
     """Return the silhouette for the distance 1 - C, from the mean C inside the own cluster and the best other one."""
-    within, between = 1.0 - inside, 1.0 - best
-    larger = np.maximum(within, between)
-    silhouette = np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
+    silhouette = silhouettes_of_distances(1.0 - inside, 1.0 - best)
     silhouette[np.isnan(best)] = np.nan
     silhouette[is_single & ~np.isnan(best)] = 0.0
     return silhouette

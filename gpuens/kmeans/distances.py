@@ -52,6 +52,15 @@ def distances_and_silhouettes(
     return devices.to_host(means), _silhouettes(devices.to_host(sums), devices.to_host(labels), k)
 
 
+def silhouettes_of_distances(within: np.ndarray, between: np.ndarray) -> np.ndarray:
+    """Return (b - a) / max(a, b) for mean distances a in the own cluster and b to the nearest other one, 0 if both are.
+
+    If one of both is NaN, the silhouette is 0.
+    """
+    larger = np.maximum(within, between)
+    return np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
+
+
 def _silhouettes(sums: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Return the silhouettes (n,) from the sums (n, k) of distances to the points of each cluster."""
     sizes, points = np.bincount(labels, minlength=k), np.arange(len(labels))
@@ -60,8 +69,6 @@ def _silhouettes(sums: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     within = sums[points, labels] / np.maximum(sizes[labels] - 1, 1)
     sums /= np.maximum(sizes, 1)
     sums[:, sizes == 0], sums[points, labels] = np.inf, np.inf
-    between = sums.min(axis=1)
-    largest = np.maximum(within, between)
-    silhouettes = np.where(largest > 0, (between - within) / np.where(largest > 0, largest, 1.0), 0.0)
+    silhouettes = silhouettes_of_distances(within, sums.min(axis=1))
     silhouettes[sizes[labels] == 1] = 0.0
     return silhouettes
