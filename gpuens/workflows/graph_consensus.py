@@ -14,7 +14,7 @@ import numpy as np
 from gpuens.generate.leiden import MOST_ITERATIONS, checked_resolutions, leiden_ensemble
 from gpuens.generate.louvain import louvain_ensemble
 from gpuens.labels.codes import number_labels
-from gpuens.labels.edges import as_edges, match_objects
+from gpuens.labels.edges import Edges, as_edges, match_objects
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.pair_shares import agreement_on_pairs, shares_of_pairs
 from gpuens.runtime import checks
@@ -233,33 +233,22 @@ def graph_consensus(
             f"base clusterings hardly agree on the edges (Fleiss' kappa {agreement:.2f}, below {LEAST_AGREEMENT:g}), "
             "as on a random graph: the graph does not support communities, so do not rely on these clusters."
         )
-    # edges that reached the threshold in all rounds: their mask among all, and the edges in the last round's weights
-    kept, n_rounds, current, shares_of_current = np.ones(len(edges), dtype=bool), 1, edges, shares
-    while True:
-        close = shares_of_current >= threshold
-        kept[kept] = close
-        current, shares_of_current = current.take(close, current.weights[close]), shares_of_current[close]
-        edge_weights = current.weights * shares_of_current if weighted else shares_of_current
-        remaining = replace(current, weights=edge_weights)
-        if close.all() or not len(remaining) or n_rounds == max_rounds:
-            break
-        members = make_base(remaining, resolutions, n_seeds, **({"keep": "all"} if base == "leiden" else {}))
-        shares_of_current, n_rounds = shares_of_pairs(members, remaining.first, remaining.second), n_rounds + 1
+    # clusterings of the remaining graph, whatever they are like
+    make_again = partial(make_base, keep="all") if base == "leiden" else make_base
+    kept, remaining, n_rounds = _cut_in_rounds(
+        edges, shares, threshold, weighted, max_rounds, lambda edges: make_again(edges, resolutions, n_seeds)
+    )
     if not len(remaining):
         checks.warn(
             f"no edge has a co-association of threshold={threshold:g} or more, so that each object is its own cluster; "
             "lower the threshold."
         )
     elif final != "components":
-        resolution = float(np.median(resolutions))
-        if final == "leiden":
-            consensus = leiden(remaining, resolution, 1, keep="all").codes[:, 0]
-        else:
-            consensus = louvain(remaining, resolution, 1, level="last").codes[:, 0]
-        inner = consensus[remaining.first] == consensus[remaining.second]
+        make_final = partial(leiden, keep="all") if final == "leiden" else partial(louvain, level="last")
+        clusters = make_final(remaining, float(np.median(resolutions)), 1).codes[:, 0]
+        inner = clusters[remaining.first] == clusters[remaining.second]
         remaining = remaining.take(inner, remaining.weights[inner])
-    consensus = connected_components(remaining.matrix(), directed=False)[1]
-    consensus = number_labels(consensus)
+    consensus = number_labels(connected_components(remaining.matrix(), directed=False)[1])
     return GraphConsensus(
         labels=devices.give_back(consensus, ensemble.device_kind),
         n_clusters=int(consensus.max()) + 1,
@@ -271,6 +260,30 @@ def graph_consensus(
         ensemble=ensemble,
         index=edges.names,
     )
+
+
+def _cut_in_rounds(
+    edges: Edges,
+    shares: np.ndarray,
+    threshold: float,
+    weighted: bool,
+    max_rounds: int,
+    cluster: "Callable[[Edges], Ensemble]",
+) -> tuple[np.ndarray, Edges, int]:
+    """Remove edges whose ``shares`` (n_edges,) are below the threshold; ``cluster`` gives those of further rounds.
+
+    Return the mask (n_edges,) of the edges that reach it in all rounds, these edges with the weights of the last round,
+    and the number of rounds.
+    """
+    kept, n_rounds, current = np.ones(len(edges), dtype=bool), 1, edges
+    while True:
+        close = shares >= threshold
+        kept[kept] = close
+        current, shares = current.take(close, current.weights[close]), shares[close]
+        remaining = replace(current, weights=current.weights * shares if weighted else shares)
+        if close.all() or not len(remaining) or n_rounds == max_rounds:
+            return kept, remaining, n_rounds
+        shares, n_rounds = shares_of_pairs(cluster(remaining), remaining.first, remaining.second), n_rounds + 1
 
 
 def _weights_of_clusterings(ensemble: Ensemble, resolutions: list[float], weights: np.ndarray) -> np.ndarray:
