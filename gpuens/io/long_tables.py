@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import numpy as np
+
 from gpuens.io.columns import Opened, warn_of_odd_texts
 from gpuens.io.content import input_kind
 from gpuens.io.paths import Path_
@@ -24,8 +26,7 @@ def read_soft_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = F
         return read_label_file(path, drop_unlabelled=drop_unlabelled, wide=wide, **options)
     opening = open_labels(path, input_kind(path), label_options)
     opened, triples = opening[0], _triples_of(opening[0])
-    lines = triples.distinct()
-    n_shared = len(set(lines.rows[lines.same_pair].tolist()))
+    n_shared = len(np.unique(triples.lines.rows[triples.lines.same_pair]))
     if triples.weights is None and not n_shared:
         return read_opened(path, opening, label_options, drop_unlabelled=drop_unlabelled)
     _warn_of_odd_labels(path, triples, label_options)

@@ -3,6 +3,7 @@
 The memory grows with the answers, where that of an Ensemble grows with objects times annotators.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,11 @@ class Answers:
         words = answer_words(no_answer)
         self.classes, numbers = shared_vocabulary([triples.label_values.tolist()], words)
         answers = np.append(numbers[0], checks.MISSING)[triples.labels]
-        triples = triples._replace(labels=answers, label_values=self.classes)
-        lines = triples.distinct()
-        triples.refuse_two_labels(lines, "leave one of them out", ("answers", "annotator"))
+        triples = replace(triples, labels=answers, label_values=self.classes)
+        triples.refuse_two_labels("leave one of them out", ("answers", "annotator"))
         self.index, self.names = triples.objects, list(triples.clusterings)
         self.n_objects, self.n_clusterings, k = len(triples.objects), len(triples.clusterings), len(self.classes)
+        lines = triples.lines
         starts = np.searchsorted(lines.rows, np.arange(self.n_objects + 1))
         ones = np.ones(len(lines.rows), dtype=np.int8)
         shape = (self.n_objects, self.n_clusterings * k)

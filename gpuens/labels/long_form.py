@@ -1,5 +1,7 @@
 """Labels in long form: a line for each label, with the object, the clustering (or annotator) and the label."""
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,8 @@ USUAL = (OBJECTS, CLUSTERINGS, LABELS)
 CROSSED = 5.0
 
 
-class Triples(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Triples:
     """The columns of a table in long form as codes; the label code of a missing label, or of a share of 0, is -1."""
 
     rows: np.ndarray
@@ -38,12 +41,13 @@ class Triples(NamedTuple):
     def take(self, lines: np.ndarray) -> "Triples":
         """Return some lines of the table; the codes stay the same."""
         weights = None if self.weights is None else self.weights[lines]
-        return self._replace(
-            rows=self.rows[lines], columns=self.columns[lines], labels=self.labels[lines], weights=weights
+        return replace(
+            self, rows=self.rows[lines], columns=self.columns[lines], labels=self.labels[lines], weights=weights
         )
 
-    def distinct(self) -> "Lines":
-        """Return the lines with a label, each once, in the order of objects, clusterings and labels."""
+    @cached_property
+    def lines(self) -> "Lines":
+        """The lines with a label, each once, in the order of objects, clusterings and labels."""
         labelled = np.flatnonzero(self.labels >= 0)
         rows, columns, labels = self.rows[labelled], self.columns[labelled], self.labels[labelled]
         pairs, n_labels = rows.astype(np.int64) * len(self.clusterings) + columns, max(1, len(self.label_values))
@@ -57,11 +61,12 @@ class Triples(NamedTuple):
         rows, columns = np.divmod(pairs[first], max(1, len(self.clusterings)))
         return Lines(rows, columns, labels[first], same_pair[first])
 
-    def refuse_two_labels(self, lines: "Lines", advice: str, words: tuple[str, str] = ("labels", "clustering")) -> None:
+    def refuse_two_labels(self, advice: str, words: tuple[str, str] = ("labels", "clustering")) -> None:
         """Raise ValueError with ``advice`` for a pair of an object and a clustering with two labels.
 
         ``words`` are those of the message for labels and for a clustering.
         """
+        lines = self.lines
         if not lines.same_pair.any():
             return
         line = int(lines.same_pair.argmax())
@@ -193,14 +198,12 @@ def triples_to_matrix(triples: Triples) -> LongTable:
         "leave out clusterings, or, if they are annotators, fit gpuens.EM(vocabulary='shared') to gpuens.Answers "
         "(--shared-names --method em)",
     )
-    lines = triples.distinct()
     triples.refuse_two_labels(
-        lines,
         "leave one of them out, or, if both are its clusters, read shares (gpuens.SoftEnsemble.from_long) for "
         f"{TAKERS} (one table and --method scec)",
     )
     matrix = np.full((m, n), checks.MISSING, dtype=np.int32)
-    matrix[lines.columns, lines.rows] = lines.labels
+    matrix[triples.lines.columns, triples.lines.rows] = triples.lines.labels
     return LongTable(matrix.T, triples.label_values, triples.objects, list(triples.clusterings))
 
 

@@ -7,6 +7,7 @@ Clusterings with overlapping clusters are soft, too: an object has the share 1 /
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -213,10 +214,9 @@ class SoftEnsemble:
             checks.refuse_unlabelled(~labelled)
         triples = triples.take(has_label)
         number = np.cumsum(labelled) - 1
-        triples = triples._replace(rows=number[triples.rows], objects=triples.objects[labelled])
-        lines = triples.distinct()
+        triples = replace(triples, rows=number[triples.rows], objects=triples.objects[labelled])
         overlap = np.zeros(len(triples.clusterings), dtype=bool)
-        overlap[lines.columns[lines.same_pair]] = True
+        overlap[triples.lines.columns[triples.lines.same_pair]] = True
         table = triples_to_matrix(triples.take(np.flatnonzero(~overlap[triples.columns])))
         shared = triples.take(np.flatnonzero(overlap[triples.columns]))
         shared = shared.take(np.argsort(shared.columns, kind="stable"))
